@@ -108,31 +108,26 @@ def read_json(data: bytes) -> object:
     try:
         return json.loads(data, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from None
+        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from error
 
 
 def _reject_constant(written: str) -> None:
     raise ValueError(f"{written} is no number")
 
 
-def check_json(data: bytes) -> None:
-    """Reject JSON that libraries fail to parse: NaN, Infinity, too long numbers and too deep nesting. Syntax errors pass.
+async def checked_json(request: Request) -> Receive:
+    """Read a whole body, and return a `receive` that returns it again.
 
     Raises:
-        InvalidInputError: The body contains one of these.
+        InvalidInputError: The body has NaN, Infinity, too long numbers or too deep nesting, which libraries fail to parse. They
+            report syntax errors.
     """
-    try:
-        json.loads(data, parse_constant=_reject_constant)
-    except json.JSONDecodeError:
-        pass
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from None
-
-
-async def replayed(request: Request, check: Callable[[bytes], None]) -> Receive:
-    """Read and check a whole body; return a `receive` that returns it again."""
     body = [await request.body()]
-    check(body[0])
+    try:
+        read_json(body[0])
+    except InvalidInputError as error:
+        if not isinstance(error.__cause__, json.JSONDecodeError):
+            raise
 
     async def receive() -> Message:
         if body:

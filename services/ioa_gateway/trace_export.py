@@ -12,7 +12,7 @@ from ioa.client.client import Client
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import IoaError, PayloadTooLargeError, reason_of
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import GoalName
+from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.operation.trace import Span
 
 MOST_SPANS = 20_000
@@ -22,6 +22,20 @@ _MOST_WAITING = 1_000
 _log = structlog.get_logger(__name__)
 
 exported = Counter("ioa_gateway_traces_total", "Traces of goals that ended, by what became of them", ["outcome"])
+
+
+async def read_trace(groups: Client, comm_id: CommId, made: GoalTrace) -> list[Span]:
+    """Read the spans of a goal that have ended.
+
+    Raises:
+        PayloadTooLargeError: There are more than `MOST_SPANS`.
+    """
+    spans = list[Span]()
+    async for span in read_spans(groups, comm_id, made):
+        spans.append(span)
+        if len(spans) > MOST_SPANS:
+            raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
+    return spans
 
 
 class TraceExport:
@@ -51,15 +65,10 @@ class TraceExport:
 
     async def export(self, goal: GoalName) -> None:
         """Export the trace of a goal that has ended, unless its launch disabled sampling; a failure is logged."""
-        made, spans = GoalTrace(with_live=False), list[Span]()
+        made = GoalTrace(with_live=False)
         try:
-            async for span in read_spans(self._groups, goal.comm_id, made):
-                spans.append(span)
-                if not made.is_sampled:
-                    return
-                if len(spans) > MOST_SPANS:
-                    raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.")
-            if spans:
+            spans = await read_trace(self._groups, goal.comm_id, made)
+            if spans and made.is_sampled:
                 await asyncio.to_thread(self._hand_over, made.trace_id, spans)
                 exported.labels("exported").inc()
         except Exception as error:  # noqa: BLE001 - one goal's bug must not end the gateway

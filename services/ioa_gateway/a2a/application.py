@@ -26,7 +26,7 @@ from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.messages import REQUEST, A2ARequest
 from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.context import ApiCall
-from ioa_gateway.request_body import check_json, replayed
+from ioa_gateway.request_body import checked_json
 
 _PATH = re.compile(r"^(?:/network|/agents/([^/]+))?(/.*)?$", re.DOTALL)
 """The pool of a path, if any, and the path below it."""
@@ -72,7 +72,7 @@ def create_application() -> ASGIApp:
         if (request.method, path) == ("POST", "/") and content_type != "application/json":
             raise HTTPException(415, "The body is not application/json.")
         asked = A2ARequest(call, pool, base_url)
-        body = await replayed(request, check_json)
+        body = await checked_json(request)
         await _respond(router, {**scope, "path": path, "root_path": "", REQUEST: asked}, body, send)
 
     return answer

@@ -10,18 +10,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import Instant, StateDocument
-from ioa.client.spans import GoalTrace, read_spans
-from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.client.spans import GoalTrace
+from ioa.errors import InvalidInputError
 from ioa.protocol.ids import GoalIdField, GoalName
 from ioa.protocol.model import Model
 from ioa.protocol.operation.api_keys import Scope
-from ioa.protocol.operation.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
 from ioa_gateway.context import ApiCall, KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS
-from ioa_gateway.trace_export import MOST_SPANS
+from ioa_gateway.trace_export import read_trace
 
 MAX_ENTRIES = 500
 
@@ -122,12 +121,9 @@ async def state(
 async def trace(call: ReadCall, name: GoalPath) -> TraceDocument:
     """Show the trace of a goal, derived from its log: spans that have ended."""
     ended = (await call.look(name)).result is not None
-    made, spans = GoalTrace(), list[Span]()
-    async for span in read_spans(call.client, name.comm_id, made):
-        spans.append(span)
-        if len(spans) > MOST_SPANS:
-            raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
-    shown = tuple(SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
+    made = GoalTrace()
+    spans = await read_trace(call.client, name.comm_id, made)
+    shown = tuple(SpanDocument.model_validate(span, from_attributes=True) for span in spans)
     return TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)
 
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ioa_gateway.mcp.tools import create_server
-from ioa_gateway.request_body import check_json, replayed
+from ioa_gateway.request_body import checked_json
 
 
 def create_application() -> ASGIApp:
@@ -16,7 +16,7 @@ def create_application() -> ASGIApp:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        body = await replayed(request, check_json)
+        body = await checked_json(request)
         manager = StreamableHTTPSessionManager(server, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, body, send)
