@@ -133,7 +133,7 @@ def _interrupt(question: OpenQuestion) -> Event:
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
     if not result.succeeded:
         return {"type": "RUN_ERROR", "message": result.content or str(result.reason), "code": str(result.reason)}
-    files = [{"name": one.name, "media_type": one.media_type, "size_bytes": one.size_bytes} for one in result.artifacts]
+    files = [one.model_dump(include={"name", "media_type", "size_bytes"}) for one in result.artifacts]
     return {"type": "RUN_FINISHED", **named, "result": {"content": result.content, "files": files}}
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Labels, bears
-from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
+from ioa.protocol.ids import GoalIdField, UserIdField, is_token
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
@@ -74,15 +74,13 @@ async def check_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookI
     """Check that the caller's key may make a webhook. The DNS lookup of its host is rate-limited, and comes last.
 
     Raises:
-        ForbiddenError: The key lacks a scope, or another key has made the webhook of this id.
+        ForbiddenError: The key lacks a scope.
         InvalidInputError: The address of the URL is not allowed, or its name does not exist.
         OverQuotaError: The key has the maximum number of webhooks.
     """
     call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
-    hooks = [one async for one in call.hooks.all()]
-    if any(one.webhook_id == webhook_id and not is_made_by(call, one) for one in hooks):
-        raise ForbiddenError("Another key has made this webhook.", hint="Use another id.")
-    if len([one for one in hooks if is_made_by(call, one) and one.webhook_id != webhook_id]) >= MOST:
+    others = [one async for one in call.hooks.all() if is_made_by(call, one) and one.webhook_id != webhook_id]
+    if len(others) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
     await call.http_post.check(str(order.url))
 
@@ -113,8 +111,9 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     }
     hook = validate(Webhook, made)
     await hooks.put(hook.webhook_id, hook)
-    if name is not None and HookEvent.ENDED in hook.events:
-        await _send_end(call, hook, name)
+    ended = await call.client.result(name) if name is not None and HookEvent.ENDED in hook.events else None
+    if ended is not None and bears(await hooks.labels(ended.name), hook.labels):
+        await queue(hooks, notice_of_end(hook, ended))
     return hook
 
 
@@ -134,17 +133,6 @@ async def show(call: WebhooksCall, webhook_id: str) -> WebhookDocument:
 async def remove(call: WebhooksCall, webhook_id: str) -> None:
     """Remove a webhook, and drop its pending messages."""
     await call.hooks.erase((await _found(call, webhook_id)).webhook_id)
-
-
-async def _send_end(call: ApiCall, hook: Webhook, name: GoalName) -> None:
-    """Send the message of a goal that has already ended, if the goal has the labels of the webhook."""
-    try:
-        status = await call.look(name)
-        result, labels = status.result, status.record.goal.labels
-    except NotFoundError:  # rejected, or not launched yet
-        result, labels = await call.client.result(name), {}
-    if result is not None and bears(labels, hook.labels):
-        await queue(call.hooks, notice_of_end(hook, result))
 
 
 async def _found(call: ApiCall, webhook_id: str) -> Webhook:

@@ -116,7 +116,9 @@ class WebhookDelivery:
         now, headers = self._now(), {"webhook-id": notice.message_id}
         if hook.push is not None:
             body = await self._notification(hook.push, notice, caller)
-            headers |= _push_headers(hook.push)
+            # By these headers, the receiver recognizes the sender.
+            shown = {"X-A2A-Notification-Token": hook.push.token, "Authorization": hook.push.authorization}
+            headers |= {name: value for name, value in shown.items() if value}
         else:
             body = await self._body(notice, age)
             headers["webhook-timestamp"] = str(int(now.timestamp()))
@@ -158,12 +160,6 @@ class WebhookDelivery:
         except NotFoundError:
             return None  # the goal was removed
         return body
-
-
-def _push_headers(push: PushTarget) -> dict[str, str]:
-    """Return the headers by which the receiver of a push notification recognizes the sender."""
-    shown = {"X-A2A-Notification-Token": push.token, "Authorization": push.authorization}
-    return {name: value for name, value in shown.items() if value}
 
 
 def has_lost_its_key(hook: Webhook, holder: Caller | None, now: datetime) -> bool:

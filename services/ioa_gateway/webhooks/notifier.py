@@ -84,18 +84,19 @@ class Notifier:
         entries, last = await self._store.entries(after)
         hooks = await self._hooks(HookEvent.ASKED)  # also those made while the page was read
         for stored in entries:
-            if open_items(stored.entry.state):
-                await self._note_questions(stored, hooks)
+            await self._note_questions(stored, hooks)
         return last > after and await self._store.move(last, revision)
 
     async def _note_questions(self, stored: StoredEntry, hooks: Sequence[Webhook]) -> None:
-        """Queue the notices of an entry whose group has open items, if one of them is new."""
+        """Queue the notices of an entry if its group has a new open item."""
         state = stored.entry.state
-        concerned = await self._concerned([hook for hook in hooks if stored.seq > hook.since.log], state.goal_name)
+        items = open_items(state)
+        hooks = [hook for hook in hooks if items and stored.seq > hook.since.log]
+        concerned = await self._concerned(hooks, state.goal_name)
         if not concerned:
             return
         before = await self._groups.group_entries(state.comm_id, before=stored.seq, limit=1)
-        if not open_items(state) - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
+        if not items - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
             return
         name, at = state.goal_name, stored.entry.event.at
         for hook in concerned:

@@ -78,6 +78,6 @@ async def test_trace_of_a_goal_is_read(http: httpx.AsyncClient, members: Members
     assert [span["name"] for span in whole["spans"] if not span["parent_id"]] == ["goal"]
     assert "One?" not in str(whole)
     assert (await http.get("/goals/none/trace")).status_code == 404
-    monkeypatch.setattr("ioa_gateway.api.groups.MOST_SPANS", 0)
+    monkeypatch.setattr("ioa_gateway.trace_export.MOST_SPANS", 0)
     rejected = await http.get(f"/goals/{goal_id}/trace")
     assert (rejected.status_code, rejected.json()["hint"]) == (413, "`ioa trace export` exports it.")
