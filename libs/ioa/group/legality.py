@@ -30,7 +30,7 @@ from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.deciding import NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import blanks_of, check_fields, form_of
-from ioa.group.policy.hearing import addressees, is_draft, is_reviewed
+from ioa.group.policy.hearing import addressees, hides, is_draft, is_reviewed
 from ioa.group.policy.turns import hub_of, may_be_named, most_named
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
@@ -273,7 +273,7 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
         raise IllegalEventError(RejectionCode.GROUP_EXISTS, f"The group {state.comm_id} has been launched already.")
     if event.at >= state.limits.deadline and isinstance(event, Said | SubgroupOpened):
         raise IllegalEventError(RejectionCode.TOO_LATE, f"The deadline of {state.comm_id} has passed.")
-    _check_sender(state, event, row)
+    _check_sender(state, event, row, policy)
     cell = row.cells.get(phase)
     if cell is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
@@ -290,7 +290,7 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
     return row, cell
 
 
-def _check_sender(state: GroupState, event: Event, row: Row) -> None:
+def _check_sender(state: GroupState, event: Event, row: Row, policy: Policy | None) -> None:
     """Reject a message of another group, and an event of a member that needs the floor and does not have it."""
     match event:
         case Said(message=Message(header=header)):
@@ -310,7 +310,8 @@ def _check_sender(state: GroupState, event: Event, row: Row) -> None:
     if turn != state.turn:
         raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {turn} is not the current one; that is {state.turn}.")
     if sender not in state.floor:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{sender} does not have the floor.")
+        holds = "Others hold" if hides(policy) else f"{', '.join(state.floor) or 'No member'} holds"
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holds} the floor, not {sender}.")
 
 
 _ALWAYS_OFFERED = (Pass, Thinking, Conclusion)
@@ -417,7 +418,8 @@ def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> 
     """Return why members cannot be the next speakers; empty if they can."""
     able, most = offered.next_speakers, offered.most_named
     if (wrong := [name for name in names if name not in able]) or (offered.must_name and not names):
-        legal = f"name one of {', '.join(able)}" if able else "no member can be named now"
+        legal = "no other member is in reach" if offered.must_name else "the policy selects it: name no member"
+        legal = f"name one of {', '.join(able)}" if able else legal
         return f"{', '.join(wrong) or 'No member'} cannot be the next speaker; {legal}."
     if said.next_speakers and said.next_speaker is not None:
         return "Name one next speaker, or several that speak in parallel, and not both."

@@ -183,7 +183,7 @@ async def test_turns_of_others_are_not_open_to_a_person(ioa_system: System) -> N
         assert await who_answers(running.client, night.item) == "mia"
         with pytest.raises(ConflictError, match="is not open to you"):
             await who_answers(running.client, f"{comm_id}.99")
-        await refuse(mia, night.item, "no member can be named now", PersonReply("Hm.", choose="stay"))
+        await refuse(mia, night.item, "the policy selects it: name no member", PersonReply("Hm.", choose="stay"))
         await mia.answer(night.item, PersonReply("It is me."))
         await goal
         with pytest.raises(ConflictError, match="has ended"):
