@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ioa.group import floor, questions
 from ioa.group.events import (
@@ -22,7 +22,6 @@ from ioa.group.events import (
     SubgroupOpened,
     TaskDecision,
     kind_of,
-    name_of,
 )
 from ioa.group.limits import UNLIMITED, GroupLimits, exceeded_limit
 from ioa.group.members import ADD, check_invitation, invitable_roles
@@ -48,6 +47,7 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Message,
     Pass,
+    PassCause,
     Pause,
     Payload,
     SyncTaskAssignment,
@@ -138,14 +138,12 @@ def offer(
         narrows: Whether to find the addressees, which takes time. Default True.
         at: The time, on which the offer of a free group depends. Default: the begin of the turn.
     """
-    return _offer(policy, state, agent_id, narrows=narrows, at=at) if agent_id in state.floor else None
-
-
-def _offer(policy: Policy | None, state: GroupState, agent_id: AgentId, *, narrows: bool, at: datetime | None) -> Offer | None:
+    if agent_id not in state.floor:
+        return None
     stage = state.stage
     if isinstance(stage, Discussing):
         if policy is not None:
-            return offer_in(scene_of(policy, state), agent_id, narrows=narrows)
+            return _offer_in(scene_of(policy, state), agent_id, narrows=narrows)
         others = tuple([one for one in state.reachable(at or stage.since) if one != agent_id])
         most = min(len(others), state.turns_left - 1)
         return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
@@ -162,7 +160,7 @@ def _offer(policy: Policy | None, state: GroupState, agent_id: AgentId, *, narro
     return None
 
 
-def offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool = True) -> Offer:
+def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool) -> Offer:
     """Return the messages that the holder of the floor may send under a policy; see `offer`."""
     if scene.course.opening:
         assert scene.node.opens is not None
@@ -233,14 +231,6 @@ def legal_kinds(
     )
 
 
-def with_alternatives(
-    rejected: IllegalEventError, state: GroupState, event: Event, policy: Policy | None, limits: GroupLimits = UNLIMITED
-) -> IllegalEventError:
-    """Return the same rejection with the kinds of message that the sender may send instead."""
-    legal = legal_kinds(state, event.message.header.sender, event.at, policy, limits) if isinstance(event, Said) else ()
-    return IllegalEventError(rejected.code, rejected.message, legal=tuple(map(name_of, legal)), repeats_turn=rejected.repeats_turn)
-
-
 def admit(policy: Policy | None, state: GroupState, event: Event) -> Event:
     """Return an event without the words of a pass, a note or an invitation in a node with guards or a review.
 
@@ -254,7 +244,7 @@ def admit(policy: Policy | None, state: GroupState, event: Event) -> Event:
     match event:
         case MemberJoined():
             return event.model_copy(update={"why": ""})
-        case Said(message=Message(payload=Pass() | Thinking() as payload) as message):
+        case Said(message=Message(payload=Thinking() | Pass(cause=PassCause.NOTHING_TO_ADD) as payload) as message):
             silent = payload.model_copy(update={"content" if isinstance(payload, Pass) else "note": ""})
             return event.model_copy(update={"message": message.model_copy(update={"payload": silent})})
     return event
@@ -284,8 +274,9 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is a person, and persons are never lost.")
         case MemberJoined():
             check_invitation(state, event, policy)
-    payload: Any = event.message.payload if isinstance(event, Said) else None
-    if rejected := exceeded_limit(state, row.kind, limits, getattr(payload, "tasks", ())):
+    payload = event.message.payload if isinstance(event, Said) else None
+    new = payload.tasks if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else ()
+    if rejected := exceeded_limit(state, row.kind, limits, new):
         raise rejected
     return row, cell
 
@@ -324,7 +315,7 @@ def _check_message(state: GroupState, said: Said, policy: Policy | None) -> None
     if isinstance(payload, _ALWAYS_OFFERED):
         return
     narrows = isinstance(payload, Discussion) and bool(payload.to)
-    offered = _offer(policy, state, sender, narrows=narrows, at=said.at)
+    offered = offer(policy, state, sender, narrows=narrows, at=said.at)
     assert offered is not None, "a member with the floor has an offer"
     is_end = isinstance(payload, ConcludeGroupDiscussion) or (isinstance(payload, Discussion) and payload.go == END)
     if is_end and (left := state.tasks_left(sender)):

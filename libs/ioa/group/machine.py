@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ioa.group import budget, legality, tasks
-from ioa.group.events import Event, GroupLaunched, Said, kind_of
+from ioa.group.events import Event, GroupLaunched, Said, kind_of, name_of
 from ioa.group.limits import UNLIMITED, GroupLimits
 from ioa.group.policy.hearing import audience
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -95,7 +95,11 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None, l
     try:
         after = _apply(state, event, policy, limits)
     except IllegalEventError as rejected:
-        raise legality.with_alternatives(rejected, state, event, policy, limits) from None
+        kinds = (
+            legality.legal_kinds(state, event.message.header.sender, event.at, policy, limits) if isinstance(event, Said) else ()
+        )
+        legal = tuple(map(name_of, kinds))
+        raise IllegalEventError(rejected.code, rejected.message, legal=legal, repeats_turn=rejected.repeats_turn) from None
     return Transition(after, event, owed_effects(after), audience(policy, state, event))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ioa.group import floor, tasks
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.exits import is_judged, judged, past, removed_by, way_out
+from ioa.group.policy.exits import judged, last_exit, removed_by, way_out
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
@@ -53,7 +53,7 @@ def proceed(
     """
     if (way := way_out(scene, go)) is not None:
         return leave(scene, way, at, words)
-    if is_judged(scene, gathered=gathered) and (open_ways := judged(scene)):
+    if open_ways := judged(scene, gathered=gathered):
         noted = scene if named is None else scene.with_course(nominated=named)
         asked = ask(noted, at, "exit", (*(way.to for way in open_ways), STAY), STAY)
         if asked is not None:
@@ -64,7 +64,7 @@ def proceed(
 def go_on(scene: Scene, at: datetime, *, named: int | None = None, words: str | None = None) -> GroupState:
     """Grant the next floor in a node; if no member is present, leave it."""
     after = _next_floor(scene, at, named)
-    return leave(scene, past(scene), at, words) if after is None else after
+    return leave(scene, last_exit(scene), at, words) if after is None else after
 
 
 def return_draft(scene: Scene, at: datetime) -> GroupState:
@@ -202,7 +202,7 @@ def enter(policy: Policy, state: GroupState, to: str, at: datetime, words: str |
         after = _next_floor(scene, at, None)
         if after is not None:
             return after
-        state, to = scene.state, past(scene).to
+        state, to = scene.state, last_exit(scene).to
     return floor.end(state, Reason.NO_SPEAKER, "Nobody is present who could speak in any node that is open.", at)
 
 

@@ -27,46 +27,37 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
         if way.by == "rule" and way.when is not None and has_visit(scene, way.to) and holds(way.when, scene):
             return way
     if node.max is not None:
-        return at_last(scene) if scene.course.turns >= node.max else None
+        return last_exit(scene) if scene.course.turns >= node.max else None
     if all(way.is_bare for way in node.exits) and has_had(scene, 1):
-        return at_last(scene)
+        return last_exit(scene)
     return None
 
 
-def at_last(scene: Scene) -> Exit:
-    """Return the exit of a node whose turns are over: the first bare one, otherwise the first open one, otherwise the end."""
-    ways = _open(scene)
-    return next((way for way in ways if way.is_bare), ways[0] if ways else _TO_THE_END)
+def last_exit(scene: Scene) -> Exit:
+    """Return the exit of a node whose turns are over: the first bare one, otherwise the first open one, otherwise the end.
 
-
-def past(scene: Scene) -> Exit:
-    """Return the exit of a node in which no member is present: the first open rule, otherwise the first open exit, or the end.
-
-    If a member has spoken in it, its turns are over.
+    If no member has spoken in it, the first exit of a rule comes before the others.
     """
-    if scene.course.turns:
-        return at_last(scene)
-    ways = _open(scene)
-    return next((way for way in ways if way.by == "rule"), ways[0] if ways else _TO_THE_END)
+    ways = [way for way in scene.node.exits if has_visit(scene, way.to)]
+    first = [way for way in ways if way.is_bare or (way.by == "rule" and not scene.course.turns)]
+    return next(iter((*first, *ways)), _TO_THE_END)
 
 
-def judged(scene: Scene) -> tuple[Exit, ...]:
-    """Return the exits that the judge of a node may choose now, one to each node."""
-    return offered_ways(scene, [way for way in scene.node.exits if way.judge is not None])
+def judged(scene: Scene, *, gathered: bool) -> tuple[Exit, ...]:
+    """Return the exits that the judge of a node is asked for now, one to each node.
+
+    It is asked after each turn or round. A parallel turn of several members is a round.
+    """
+    node, present = scene.node, len(scene.present)
+    if node.judge is None or not present or not (gathered or node.asked == "turn" or scene.course.turns % present == 0):
+        return ()
+    return offered_ways(scene, [way for way in node.exits if way.judge is not None])
 
 
 def offered_ways(scene: Scene, ways: Iterable[Exit]) -> tuple[Exit, ...]:
     """Return those of some exits that may be chosen now, one to each node."""
     able = [way for way in ways if has_visit(scene, way.to) and (way.when is None or holds(way.when, scene))]
     return tuple({way.to: way for way in reversed(able)}.values())[::-1]
-
-
-def is_judged(scene: Scene, *, gathered: bool) -> bool:
-    """Return True if the judge is asked after this turn. A parallel turn of several members is a round."""
-    node, turns = scene.node, scene.course.turns
-    if node.judge is None or not scene.present:
-        return False
-    return gathered or node.asked == "turn" or turns % len(scene.present) == 0
 
 
 def has_visit(scene: Scene, to: str) -> bool:
@@ -76,10 +67,6 @@ def has_visit(scene: Scene, to: str) -> bool:
     number = scene.policy.node_numbers[to]
     visits = scene.policy.nodes[number].visits
     return visits is None or scene.course.visits[number] < visits
-
-
-def _open(scene: Scene) -> list[Exit]:
-    return [way for way in scene.node.exits if has_visit(scene, way.to)]
 
 
 Told = Sequence[tuple[int, FieldValue]]

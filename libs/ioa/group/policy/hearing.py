@@ -75,7 +75,9 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     if state.tasks and (task := _task_of(state, event)) is not None:
         return tuple(filter(lambda one: state.is_told_of(one, task), state.hearing))
     match event:
-        case Said(message=message) if not _is_for_all(state, message):
+        case Said(message=message) if not isinstance(state.stage, Concluding) and not isinstance(
+            message.payload, ConcludeGroupDiscussion | Conclusion
+        ):
             told = _told(policy, state, course, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             told = {by}
@@ -163,10 +165,6 @@ def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[M
         )
         policy.known_members[hidden] = (members, known)
     return known
-
-
-def _is_for_all(state: GroupState, message: Message) -> bool:
-    return isinstance(state.stage, Concluding) or isinstance(message.payload, ConcludeGroupDiscussion | Conclusion)
 
 
 def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> set[AgentId]:

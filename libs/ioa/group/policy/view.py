@@ -10,9 +10,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from ioa.group.events import Entry, Event, GroupLaunched, Said, TimerFired, Unheard
-from ioa.group.legality import offer_in
+from ioa.group.legality import offer
 from ioa.group.policy import forms
-from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import as_known, hears_all, sitting_apart
 from ioa.group.state import (
     Asking,
@@ -161,8 +160,8 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
     mine = me.agent_id == state.floor_holder
     offered, draft, review = course.offered, course.draft, policy.nodes[course.node].review
     if offered is None and mine and isinstance(state.stage, Discussing):
-        offer = offer_in(scene_of(policy, state), me.agent_id, narrows=False)
-        offered = Choices(offer.next_speakers, offer.most_named, offer.go)
+        legal = offer(policy, state, me.agent_id, narrows=False)
+        offered = legal and Choices(legal.next_speakers, legal.most_named, legal.go)
     is_reviewer = review is not None and policy.role_numbers[review.by] in me.roles
     shown = {
         "policy": "",
