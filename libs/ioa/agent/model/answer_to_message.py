@@ -40,7 +40,7 @@ from ioa.group.machine import step
 from ioa.group.members import ADD
 from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
-from ioa.group.rejection import IllegalEventError
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing
 from ioa.json_text import find_object
 from ioa.ports.brain import Invite, TaskRecord, Utterance, WholeConclusion
@@ -64,6 +64,8 @@ from ioa.protocol.messages import (
 )
 
 _ABSTRACT_CHARS = 120
+_MAX_LISTED_TASKS = 40
+"""Maximum tasks that a rejection lists: the latest."""
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "DISCUSSION": ("DISCUSSION",),
     "ASSIGN": ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT"),
@@ -116,7 +118,7 @@ async def build_message(said: ShapedAnswer, view: TurnView) -> Answer:
     """Build the message of a decision, let the machine judge it, and keep the answer as the agent's thought of the turn.
 
     Raises:
-        IoaError: The decision is not legal now; the error contains the reason.
+        IoaError: The decision is not legal now; the error contains the alternatives.
     """
     decision, words = said.decision, open_words(view)
     if decision.type not in words:
@@ -232,7 +234,16 @@ def _check_legal(message: Utterance | Decision | WholeConclusion, view: TurnView
         elif isinstance(message, Discussion) and view.offer is not None:
             check_discussion(view.offer, message)
     except IllegalEventError as error:
-        raise InvalidInputError(error.message) from None
+        raise InvalidInputError(f"{error.message}{_alternatives(error.code, view)}") from None
+
+
+def _alternatives(code: RejectionCode, view: TurnView) -> str:
+    """Return the members or tasks that a rejected message could name."""
+    if code in (RejectionCode.BAD_NEXT_SPEAKER, RejectionCode.BAD_ASSIGNEE) and view.charter.policy is None:
+        return f" Members in reach: {', '.join(view.reachable)}."
+    if code in (RejectionCode.UNKNOWN_TASK, RejectionCode.BAD_TRIGGER, RejectionCode.BAD_REJECT):
+        return f" Tasks: {', '.join([task.spec.task_id for task in view.tasks][-_MAX_LISTED_TASKS:]) or 'none yet'}."
+    return ""
 
 
 def _shortened(message: Utterance | Decision | WholeConclusion) -> Payload:

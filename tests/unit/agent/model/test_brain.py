@@ -156,7 +156,7 @@ async def test_member_that_is_away_for_a_moment_may_be_named() -> None:
     told = (
         "Possible now: DISCUSSION",
         "Out of reach now: bob.",
-        "bob cannot be the next speaker; name one of carl.",
+        "bob cannot be the next speaker; name one of carl. Members in reach: ann, carl.",
     )
     assert [words in asked.prompt for words, asked in zip(told, model.asked, strict=True)] == [True] * 3
 
@@ -192,7 +192,7 @@ async def test_part_of_an_answer_is_never_taken_for_the_whole() -> None:
         (DISCUSS[:40], "it holds no whole JSON object"),
         (
             decision(type="DISCUSSION", next_speaker="mallory", content="hi"),
-            "mallory cannot be the next speaker; name one of bob, carl.",
+            "mallory cannot be the next speaker; name one of bob, carl. Members in reach: ann, bob, carl.",
         ),
         (decision(type="DISCUSSION", next_speaker="bob", content="   "), "content: String should have at least 1 character"),
         (concluding(answer_from=[{"result": "t9-x"}]), "t9-x is no result; there are no results."),
@@ -202,7 +202,7 @@ async def test_part_of_an_answer_is_never_taken_for_the_whole() -> None:
         ),
         (decision(type="CONTINUE"), "CONTINUE is not possible now."),
         (decision(type="INVITE", need=" "), "need: String should have at least 1 character"),
-        (assigned(given("bob", "x", uses=["t9"])), "Task t1-1 uses unknown tasks: t9."),
+        (assigned(given("bob", "x", uses=["t9"])), "Task t1-1 uses unknown tasks: t9. Tasks: none yet."),
         (assigned(given("bob", "x", "a", ["b"]), given("bob", "y", "b", ["a"])), "These tasks wait for each other"),
         (assigned(given("bob", "x", "a"), given("bob", "y", "a"), given("bob", "z", "", ["a"])), "the name of several tasks"),
         (speech([("t1-1", "wrong")], type="DISCUSSION", next_speaker="bob", content="hi"), "t1-1"),
