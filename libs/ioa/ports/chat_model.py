@@ -93,7 +93,6 @@ class AnswerLimits:
 
     max_tokens: int
     timeout: timedelta
-    temperature: float = 0.2
     cache_key: str | None = None
 
 

@@ -22,6 +22,7 @@ from ioa.fences import defused, fenced
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, Tool
 
 BYTES_PER_TOKEN = 3
+_TEMPERATURE = 0.2
 _UNSUPPORTED = ("const", "title", "default", "discriminator", "minLength", "maxLength", "minItems", "maxItems")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OPTIONAL = ("temperature", "prompt_cache_key", "stream", "response_format", "tools")
@@ -52,7 +53,7 @@ def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSe
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": list(map(_as_sent, request.messages)),
-        "temperature": limits.temperature,
+        "temperature": _TEMPERATURE,
         "prompt_cache_key": limits.cache_key,
         "max_completion_tokens" if "max_tokens" in omitted else "max_tokens": limits.max_tokens,
     }

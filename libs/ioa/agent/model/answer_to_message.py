@@ -195,12 +195,12 @@ def split_assignment(decision: Assign | Continue, view: TurnView) -> tuple[dict[
     for used in {used for task in tasks for used in task.uses}:
         if names.count(used) > 1:
             raise InvalidInputError(f"{used!r} is the name of several tasks of this message; give each its own name.")
-    held: list[AssignedTask] = []
-    checked = {task.name for task in tasks if task.check and task.name}
-    while more := [task for task in tasks if task not in held and not checked.isdisjoint(task.uses)]:
-        held += more
-        checked |= {task.name for task in more if task.name}
-    given = [task for task in tasks if task not in held]
+    given, held, checked = list[AssignedTask](), list[AssignedTask](), set[str]()
+    for task in tasks:
+        is_held = not checked.isdisjoint(task.uses)
+        (held if is_held else given).append(task)
+        if task.name and (task.check or is_held):
+            checked.add(task.name)
     ids = _ids(given, view)
     known = {task.name: task_id for task, task_id in zip(given, ids, strict=True)}
     given, held = (
@@ -239,7 +239,7 @@ def _check_legal(message: Utterance | Decision | WholeConclusion, view: TurnView
 
 def _alternatives(code: RejectionCode, view: TurnView) -> str:
     """Return the members or tasks that a rejected message could name."""
-    if code in (RejectionCode.BAD_NEXT_SPEAKER, RejectionCode.BAD_ASSIGNEE) and view.charter.policy is None:
+    if code is RejectionCode.BAD_ASSIGNEE and view.charter.policy is None:
         return f" Members in reach: {', '.join(view.reachable)}."
     if code in (RejectionCode.UNKNOWN_TASK, RejectionCode.BAD_TRIGGER, RejectionCode.BAD_REJECT):
         return f" Tasks: {', '.join([task.spec.task_id for task in view.tasks][-_MAX_LISTED_TASKS:]) or 'none yet'}."

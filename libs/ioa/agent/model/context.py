@@ -57,20 +57,19 @@ def bytes_per_agent(room: int, agents: int) -> int:
     return min(_MOST_LINE_BYTES, max(_LEAST_LINE_BYTES, room // max(1, agents)))
 
 
-def agent_line(card: AgentCard, most_bytes: int = _MOST_LINE_BYTES, matched: str = "", *roles: str) -> str:
+def agent_line(card: AgentCard, most_bytes: int = _MOST_LINE_BYTES, *roles: str) -> str:
     """Describe an agent in a line: its id, whether it is a program or a model, and up to three of its examples.
 
     Args:
         card: The agent's card.
         most_bytes: Maximum bytes of the description; examples are added.
-        matched: The example that discovery matched, which comes first.
         roles: Its roles in the group, and its kind if it is a person.
     """
     roles = roles if "person" in roles else ("model" if card.uses_model else "program", *roles)
     skills = ", ".join(skill.name for skill in card.skills[:_MAX_SKILLS])
     about = line_of(f"{card.description}{f' Skills: {skills}.' if skills else ''}", most_bytes)
     line = f"{card.agent_id} ({', '.join(roles)}): {about}"
-    examples = sorted(card.examples, key=lambda example: example != matched)[:_MAX_EXAMPLES]
+    examples = card.examples[:_MAX_EXAMPLES]
     if not examples or most_bytes < _LEAST_BYTES_WITH_EXAMPLES:
         return line
     quoted = [f"“{line_of(example, _MAX_EXAMPLE_BYTES)}”" for example in examples]
@@ -137,7 +136,7 @@ def _head(view: TurnView, room: int) -> str:
     lines = []
     for card in charter.team_members:
         known = {"person": card.agent_id in people, "you": card.agent_id == view.me, "leads": card.agent_id == charter.owner}
-        lines.append(agent_line(card, share, "", *(role for role, holds in known.items() if holds)))
+        lines.append(agent_line(card, share, *(role for role, holds in known.items() if holds)))
     leader, whose = ("You lead", "your") if view.me == charter.owner else (f"{charter.owner} leads", "its")
     leads = f"{leader} the group, having taken the goal and formed the team."
     if charter.parent is not None:

@@ -120,10 +120,10 @@ async def _next_step(
 
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     record, load = hit.record, hit.load
-    about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
+    about = context.agent_line(hit.card, share) if is_new else f"{hit.card.agent_id}: see above"
     matched = f"“{line_of(hit.matched_example, share)}”" if hit.matched_example else ""
     facts = ["this is you"] if hit.card.agent_id == me else []
-    facts += [f"similarity {hit.similarity:.2f}{' to the first example' if matched and matched in about else ''}"]
+    facts += [f"similarity {hit.similarity:.2f}"]
     facts += [f"matched {matched}"] if matched and matched not in about else []
     facts += [f"succeeded in {record.done} of {record.done + record.failed} groups"] if record.done + record.failed else []
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []

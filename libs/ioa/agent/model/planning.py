@@ -7,14 +7,10 @@ from ioa.agent.model.answers import NoPolicy, Planning
 from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.formation import Findings
 from ioa.agent.model.prompts import below, fill
-from ioa.errors import InvalidInputError
 from ioa.ports.brain import Mission, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS
-from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, read_toml
-
-_MAX_FINDINGS = 8
-"""Maximum findings of the checker in one repair."""
+from ioa.protocol.team import MAX_GOAL_CHARS, TeamSpec, read_toml
 
 
 async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> TeamSpec | None:
@@ -34,10 +30,7 @@ async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> Tea
     async def build(said: Planning) -> TeamSpec | None:
         if isinstance(said.decision, NoPolicy):
             return None
-        try:
-            return read_toml(said.decision.file).model_copy(update={"goal": mission.text[:MAX_GOAL_CHARS]})
-        except TeamError as error:
-            raise InvalidInputError("; ".join(map(str, error.findings[:_MAX_FINDINGS])) + ".") from None
+        return read_toml(said.decision.file).model_copy(update={"goal": mission.text[:MAX_GOAL_CHARS]})
 
     about = (mission.me.agent_id, mission.text)
     return await Dialogue(adviser, "plan", fill("system_planning"), messages, mission.meter, about).decide(Planning, build)
