@@ -319,6 +319,9 @@ def _warnings(policy: Policy) -> Found:
             yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
         if not _ends_surely(node):
             yield _at(node), f"only {_ended_by(node)}, apart from max_turns: give it `max`"
+    for number, watcher in enumerate(policy.watchers, 1):
+        if policy.hides and policy.role_numbers[watcher.role] not in policy.hearing_all:
+            yield _at(number), f"{watcher.role} may not hear all messages that it watches: set hears_all"
     leader = policy.leader or policy.roles[0].name
     if policy.ends == "leader" and not any(_hears(policy, leader, node) for node in policy.nodes):
         yield f"role {leader}", "states the conclusion and hears no message: set hears_all, or add it to heard_by"
