@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -115,9 +115,6 @@ class AgentRuntime:
         """Shows the registry that this is the memory of the process that holds the id."""
         self._runner = TaskRunner(agent, card.agent_id, ports, slots=options.tasks_at_once, timeout=options.task_timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after)
-        self._answers = 0
-        self._answered: datetime | None = None
-        """When the number of the model's answers, `_answers`, was found to have grown."""
         self._group: asyncio.TaskGroup
         self._is_online = False
         self._sessions: dict[CommId, GroupSession] = {}
@@ -251,9 +248,7 @@ class AgentRuntime:
         brain = self._ports.brain
         if not isinstance(brain, AsksModel):
             return None
-        if brain.answers > self._answers:
-            self._answers, self._answered = brain.answers, self._ports.clock.now()
-        return ModelReport(name=brain.model[:200], last_ok=self._answered, failures=brain.failures)
+        return ModelReport(name=brain.model[:200], failures=brain.failures)
 
     async def _until_fit(self) -> None:
         """Go offline while the agent cannot be trusted with work, and let what runs go on."""

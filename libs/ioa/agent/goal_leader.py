@@ -198,7 +198,10 @@ class Leader:
                 return None
             led.team = None
             if led.formations >= MAX_FORMATIONS:
-                return await self._abandon(led, Reason.NO_AGENT, f"No team was complete. {led.incomplete}")
+                went = "The agents that fit the goal went offline before the team was complete."
+                team = led.goal.team
+                why = went if team is None else f"The team {team.team} is not complete. {led.incomplete}"
+                return await self._abandon(led, Reason.NO_AGENT, why)
             await asyncio.sleep(led.formations * self._reform_after)
 
     def _may_search_again(self, led: _Leadership) -> bool:

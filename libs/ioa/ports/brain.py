@@ -216,10 +216,6 @@ class AsksModel(Protocol):
         """The model's configured name."""
 
     @property
-    def answers(self) -> int:
-        """Number of the model's answers."""
-
-    @property
     def failures(self) -> int:
         """Number of failures since its last answer."""
 

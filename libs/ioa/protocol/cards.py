@@ -168,12 +168,10 @@ class ModelReport(Model):
 
     Attributes:
         name: Name of the model.
-        last_ok: Time of its last answer; None if it has not answered since the start of the agent.
-        failures: Number of failures since then.
+        failures: Number of failures since its last answer.
     """
 
     name: Annotated[str, Field(max_length=200)]
-    last_ok: Time | None = None
     failures: Count = 0
 
 

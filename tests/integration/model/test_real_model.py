@@ -54,4 +54,4 @@ async def test_what_a_small_model_is_made_to_say_is_legal(llama_url: str) -> Non
                 team.say(holder, await brain.conclude(team.view(holder)))
             else:
                 team.say(holder, await brain.speak(team.view(holder)))
-    assert brain.answers > 0
+    assert brain.failures == 0

@@ -55,7 +55,7 @@ class Costly(ScriptedBrain):
 class Modelled(Costly):
     """The same, with a model that has a minute of patience."""
 
-    model, answers, failures, patience = "large", 0, 1, timedelta(minutes=1)
+    model, failures, patience = "large", 1, timedelta(minutes=1)
 
 
 class Desk:

@@ -80,7 +80,7 @@ LETTERS = [
     DeadLetterKind("too_large", 2, _letter(7, "The goal has 300,000 bytes.", "ioa.v1.goal")),
 ]
 REJECTED = [RejectedCaller("eve", "rate", 12_345), RejectedCaller("bob", "share", 2)]
-LARGE, TINY = ModelReport(name="large", last_ok=AT), ModelReport(name="tiny", failures=7)
+LARGE, TINY = ModelReport(name="large"), ModelReport(name="tiny", failures=7)
 FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: agent-eve 79.0 MB in 12."
 
 

@@ -65,11 +65,6 @@ class ModelBrain:
         self._adviser = Adviser(model, replace(budget or Budget(), model=name), sleep)
 
     @property
-    def answers(self) -> int:
-        """Number of the model's answers."""
-        return self._adviser.answers
-
-    @property
     def failures(self) -> int:
         """Number of failures since its last answer."""
         return self._adviser.failures

@@ -50,14 +50,12 @@ class Adviser:
 
     Attributes:
         sleep: Waits for seconds before an unavailable model is asked again.
-        answers: Number of the model's answers.
         failures: Number of failures since its last answer.
     """
 
     model: ChatModel
     budget: Budget
     sleep: Sleep = asyncio.sleep
-    answers: int = 0
     failures: int = 0
 
 
@@ -193,7 +191,6 @@ class Dialogue:
                 await self._wait(error, next(waits))
             else:
                 self._away, adviser.failures = None, 0
-                adviser.answers += 1
                 return answer, limit
 
     async def _context_tokens(self) -> int:
