@@ -109,6 +109,19 @@ class McpServer:
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._is_lost = asyncio.Event()
 
+    def find_tool(self, name: str) -> Tool:
+        """Return a tool by its name.
+
+        Raises:
+            InvalidInputError: The server has no such tool.
+        """
+        found = {tool.name: tool for tool in self.tools}
+        if name not in found:
+            raise InvalidInputError(
+                f"The MCP server {self._address.shown} has no tool {name!r}.", hint=f"It has: {', '.join(found) or 'none'}."
+            )
+        return found[name]
+
     async def hold(self) -> None:
         """Keep a connection open until cancelled, and open another when it is lost. The library needs one task for both."""
         while True:

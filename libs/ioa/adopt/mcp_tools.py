@@ -66,7 +66,7 @@ async def said_of_itself(target: str, tool: str | None, headers: Mapping[str, st
         UnavailableError: The server cannot be reached.
     """
     async with open_mcp_server(McpAddress(target, {}, dict(headers))) as server:
-        tools = [_found(server, tool)] if tool is not None else server.tools
+        tools = [server.find_tool(tool)] if tool is not None else server.tools
     told = [one.description.strip().partition("\n")[0][:_MAX_EXAMPLE_CHARS] for one in tools][:_MOST_EXAMPLES]
     if not told:
         raise InvalidInputError("The MCP server has no tools.", hint="Adopt a server with tools.")
@@ -89,28 +89,21 @@ class _ToolAgent(Agent):
     async def opened(self) -> AsyncIterator[Self]:
         """Connect to the server, and check that it has the tool."""
         async with open_mcp_server(self.address) as server:
-            _argument(_found(server, self.tool))
+            _argument(server.find_tool(self.tool))
             yield self.with_card(server=server)
 
     async def _call(self, task: str, ctx: TaskContext) -> str:
         assert self.server is not None
-        tool, whose = _found(self.server, self.tool), self.tool
+        tool = self.server.find_tool(self.tool)
         words = {_argument(tool): with_results(task, ctx)}
         about = {"ioa/task_id": ctx.task_id, "ioa/task_key": ctx.task_key}
         answer = await self.server.call(tool, words, hear=ctx.progress, about=about)
         if answer.is_error:
-            raise failure(whose, answer.text)
+            raise failure(self.tool, answer.text)
         await attach_files(answer.files, self.tool, ctx)
         if not answer.text:
-            raise TaskError(f"The tool {whose} has answered without any text.")
+            raise TaskError(f"The tool {self.tool} has answered without any text.")
         return answer.text
-
-
-def _found(server: McpServer, name: str) -> Tool:
-    found = {tool.name: tool for tool in server.tools}
-    if name not in found:
-        raise InvalidInputError(f"The MCP server has no tool {name!r}.", hint=f"It has: {', '.join(found) or 'none'}.")
-    return found[name]
 
 
 def _argument(tool: Tool) -> str:

@@ -97,13 +97,7 @@ async def attach_files(files: Sequence[tuple[str, bytes, str]], tool: str, ctx: 
 
 
 def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
-    available = {tool.name: tool for tool in server.tools}
-    if missing := sorted((wanted.allow or frozenset()) - available.keys()):
-        raise InvalidInputError(
-            f"The MCP server {wanted.address.shown} has no tool {', '.join(missing)}.",
-            hint=f"It has: {', '.join(available) or 'none'}.",
-        )
-    chosen = [tool for name, tool in available.items() if wanted.allow is None or name in wanted.allow]
+    chosen = server.tools if wanted.allow is None else [server.find_tool(name) for name in sorted(wanted.allow)]
     if len(chosen) > MAX_TOOLS:
         raise InvalidInputError(
             f"The MCP server {wanted.address.shown} has {len(chosen)} tools, and a model is offered {MAX_TOOLS} at most.",

@@ -235,7 +235,7 @@ async def test_descriptions_of_tools_are_limited(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="has 33 tools"):
             async with _agent(mcp(url)).opened():
                 pass
-        with pytest.raises(InvalidInputError, match=r"has no tool tool\.99"):
+        with pytest.raises(InvalidInputError, match=r"has no tool 'tool\.99'"):
             async with _agent(mcp(url, allow=["tool.99"])).opened():
                 pass
         async with _agent(mcp(url, allow=["tool.7"])).opened() as agent:
