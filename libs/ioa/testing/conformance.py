@@ -13,13 +13,13 @@ in an environment that contains only a framework.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.tasks.worker_pool import WorkerPool
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
@@ -28,7 +28,6 @@ from ioa.testing.task_context import RecordingContext
 __all__ = ["CASES", "Case", "ForeignAgent"]
 
 _WITHIN = timedelta(seconds=20)
-_AT_ONCE = 4
 
 
 class Trial:
@@ -38,7 +37,6 @@ class Trial:
         self.foreign = ForeignAgent(folder)
         self._agent = agent
         self._folder = folder
-        self._workers = WorkerPool(agent.agent_id, _AT_ONCE)
         self._contexts = 0
 
     def context(self, task_key: str = "key-1", attempt: int = 1) -> RecordingContext:
@@ -49,20 +47,20 @@ class Trial:
         return RecordingContext(workspace, task_key=task_key, attempt=attempt)
 
     async def run(self, task: str, ctx: RecordingContext) -> str:
-        """Run the agent's function as a running agent does: within a slot, in a thread if it is not async.
+        """Run the agent's function, in a thread if it is not async.
 
         Raises:
             TaskError: The answer is no text.
         """
-        async with self._workers.slot(_WITHIN) as slot:
-            answer = await slot.call(self._agent.function, self._agent.arguments(task, ctx), _WITHIN)
+        function, arguments = self._agent.function, self._agent.arguments(task, ctx)
+        async with fail_after(_WITHIN.total_seconds()):
+            if inspect.iscoroutinefunction(function):
+                answer = await function(*arguments)
+            else:
+                answer = await asyncio.to_thread(function, *arguments)
         if not isinstance(answer, str):
             raise TaskError(f"The agent's function returned {type(answer).__name__}, not text.")
         return answer
-
-    async def until_ended(self) -> None:
-        """Wait until all cancelled functions have ended."""
-        await self._workers.until_ended(_WITHIN)
 
     async def until(self, *notes: str) -> None:
         """Wait until the other side has written these notes."""
@@ -121,7 +119,6 @@ async def _cancel(trial: Trial) -> None:
         ctx.cancel()
         run.cancel()
     await trial.until("stopped")
-    await trial.until_ended()
 
 
 async def _crash(trial: Trial) -> None:
