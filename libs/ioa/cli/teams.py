@@ -174,10 +174,10 @@ def try_file(terminal: Terminal, file: Path, *, script: Path | None = None) -> N
             event = "end" if not played.node else "refused" if played.refused else "turn"
             terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **shown)
         terminal.print(Text(_turn_line(played, width)))
-        if numbers := [line.number for line in played.left]:
-            if terminal.as_json:
-                terminal.line("left_over", lines=numbers)
-            terminal.note(f"note: no turn came for line {', '.join(map(str, numbers))} of the script")
+    if numbers := sorted(line.number for unused in lines.values() for line in unused):
+        if terminal.as_json:
+            terminal.line("left_over", lines=numbers)
+        terminal.note(f"note: no turn came for line {', '.join(map(str, numbers))} of the script")
 
 
 def _turn_line(played: Played, width: int) -> str:

@@ -358,9 +358,20 @@ class StateDocument(Model):
     tasks: tuple[TaskDocument, ...]
 
     @classmethod
-    def of(cls, state: GroupState) -> Self:
-        """Describe a state."""
-        return cls.model_validate(_state(state, state.tasks))
+    def of(cls, state: GroupState, tasks: Sequence[Task] | None = None, **more: object) -> Self:
+        """Describe a state; `tasks` replaces its tasks, which omit old ones, and `more` are further members."""
+        return cls.model_validate(
+            {
+                **dict(state),
+                "members": [dict(member) for member in state.members],
+                "phase": str(state.phase),
+                "max_turns": state.limits.max_turns,
+                "floor_holder": state.floor_holder,
+                "tasks_given": state.tasks_given,
+                "tasks": [TaskDocument.of(task) for task in (state.tasks if tasks is None else tasks)],
+                **more,
+            }
+        )
 
 
 class GroupDocument(StateDocument):
@@ -372,20 +383,7 @@ class GroupDocument(StateDocument):
     @classmethod
     def of_group(cls, group: GroupSnapshot, tasks: Sequence[Task] | None = None) -> Self:
         """Describe a group; `tasks` replaces the tasks in its state, which omits old ones."""
-        state = _state(group.state, group.state.tasks if tasks is None else tasks)
-        return cls.model_validate({**state, "goal": group.charter and group.charter.goal, "seq": group.seq})
-
-
-def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
-    return {
-        **dict(state),
-        "members": [dict(member) for member in state.members],
-        "phase": str(state.phase),
-        "max_turns": state.limits.max_turns,
-        "floor_holder": state.floor_holder,
-        "tasks_given": state.tasks_given,
-        "tasks": [TaskDocument.of(task) for task in tasks],
-    }
+        return cls.of(group.state, tasks, goal=group.charter and group.charter.goal, seq=group.seq)
 
 
 class AgentDocument(AgentCard):

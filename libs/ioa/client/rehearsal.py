@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 
 from pydantic import ValidationError
 
@@ -54,7 +53,7 @@ class ScriptLine:
     number: int = 0
 
 
-Script = Mapping[str, Sequence[ScriptLine]]
+Script = Mapping[str, list[ScriptLine]]
 """The lines of each member or role, in order."""
 
 
@@ -65,7 +64,6 @@ class Played:
     Attributes:
         words: The action and its consequences.
         refused: Reason of a rejection; empty if the action was accepted. The speaker's next line is tried.
-        left: Only in the last one: lines of the script that no turn used.
         heard_by: Other members that receive the message; None if all do.
     """
 
@@ -75,7 +73,6 @@ class Played:
     words: str
     offered: Offer | None
     refused: str = ""
-    left: Sequence[ScriptLine] = ()
     heard_by: Sequence[AgentId] | None = None
 
 
@@ -108,14 +105,13 @@ def _fields(written: str) -> Mapping[str, str]:
 
 
 def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
-    """Play a team until its discussion has ended. Each line is for one turn of its member.
+    """Play a team until its discussion has ended. Each line is for one turn of its member, and is removed from the script.
 
     Raises:
         InvalidInputError: The script has lines for an unknown member.
     """
     policy, charter = team.policy, _charter(team)
     _check_names(script, [*(card.agent_id for card in charter.team_members), *policy.role_numbers])
-    left = {who: list(lines) for who, lines in script.items()}
     drafts: dict[AgentId, Payload] = {}
     transcript, launched = Transcript(), GroupLaunched(at=_START, charter=charter)
     state = step(None, launched).state
@@ -135,7 +131,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         speaker = state.floor[0]
         offered = offer(policy, state, speaker)
         assert offered is not None
-        line = _next_line(left, policy, state, offered)
+        line = _next_line(script, policy, state, offered)
         try:
             payload = drafts[speaker] if offered.again else reply_payload(offered, state, line.reply)
             drafts[speaker] = payload
@@ -146,13 +142,12 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
                 yield Played(state.turn, _node_of(policy, state), speaker, line.reply.text, offered, why)
             else:
                 yield play(reply_payload(offered, state, _SILENT))
-    unused = sorted(chain.from_iterable(left.values()), key=lambda line: line.number)
     if state.floor_holder is not None:
         forced = f" (forced: {state.forced})" if state.forced else ""
-        yield Played(state.turn, "", state.floor_holder, f"states the conclusion{forced}", None, left=unused)
+        yield Played(state.turn, "", state.floor_holder, f"states the conclusion{forced}", None)
     else:
         assert isinstance(state.stage, Ended)
-        yield Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None, left=unused)
+        yield Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None)
 
 
 def _node_of(policy: Policy, state: GroupState) -> str:
@@ -167,12 +162,12 @@ def _check_names(script: Script, known: Iterable[str]) -> None:
         raise InvalidInputError(f"The script has lines for unknown members: {', '.join(unknown)}; {there}.")
 
 
-def _next_line(left: Mapping[str, list[ScriptLine]], policy: Policy, state: GroupState, offered: Offer) -> ScriptLine:
+def _next_line(script: Script, policy: Policy, state: GroupState, offered: Offer) -> ScriptLine:
     """Return the next line for the speaker, by its name or one of its roles. Choices that it leaves open have their default."""
     speaker, line = state.floor[0], ScriptLine(PersonReply(offered.say or ""))
     if offered.say is None and not offered.again:
         roles = [policy.roles[number].name for number in state.members[state.number_of(speaker)].roles]
-        lines = next((left[who] for who in (speaker, *roles) if left.get(who)), None)
+        lines = next((script[who] for who in (speaker, *roles) if script.get(who)), None)
         line = lines.pop(0) if lines else line
     reply = line.reply
     if reply.passes:
