@@ -33,7 +33,6 @@ from ioa.runtime.exit_code import ExitCode
 
 team = typer.Typer(no_args_is_help=True, help="Teams with a policy, which decides the speakers and the next step.")
 
-_MAX_FILE_BYTES = 256_000
 _PLANNER = AgentDefinition("planner", description="Plans a team for a user, and is no member of it.")
 
 
@@ -107,10 +106,7 @@ def read_team(file: Path) -> TeamSpec:
 
 def _read_text(file: Path) -> str:
     try:
-        data = file.read_bytes()
-        if len(data) > _MAX_FILE_BYTES:
-            raise InvalidInputError(f"{file} has {len(data):,} bytes; at most {_MAX_FILE_BYTES:,} are allowed.")
-        return data.decode("utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise InvalidInputError(f"{file} cannot be read: {why}.") from None
