@@ -83,7 +83,7 @@ class OneSignal:
         [vector] = await self._embedder.embed([need.text])
         query = IndexQuery(dense=vector, terms=query_terms(need.text), filters=need.filters, exclude=(), limit=MAX_K)
         found = await self._index.search(query)
-        return [candidate.agent_id for candidate in found.candidates[self._signal]]
+        return [candidate.agent_id for candidate in found[self._signal]]
 
     async def candidates(self, needs: Sequence[Need]) -> Sequence[AgentId]:
         """Search for each need and take the hits in turns."""

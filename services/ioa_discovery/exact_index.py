@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from ioa.errors import MissingExtraError
-from ioa.ports.agent_index import Candidate, Found, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
+from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Vector
 from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
@@ -94,7 +94,7 @@ class ExactIndex:
             self._remove(agent_id)
             await asyncio.sleep(0)
 
-    async def search(self, query: IndexQuery) -> Found:
+    async def search(self, query: IndexQuery) -> Candidates:
         """Compare every agent with the query."""
         need = np.asarray(query.dense, dtype=np.float32)
         texts, examples = self._texts.compare(need), self._examples.compare(need)
@@ -105,13 +105,12 @@ class ExactIndex:
         np.maximum.at(by_example, self._examples.owners[rows], examples[rows].astype(float))  # 15 times faster than a cast
         self._add_words(query.terms, by_words)
         scores[:, ~self._allowed(query)] = -np.inf
-        found: dict[AgentId, _Agent] = {}
-        candidates = {signal: self._best(row, query.limit, found) for signal, row in zip(Signal, scores, strict=True)}
+        return {signal: self._best(row, query.limit) for signal, row in zip(Signal, scores, strict=True)}
 
-        async def compare(agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
-            return {agent_id: _likeness(found[agent_id], texts, examples) for agent_id in agent_ids}
-
-        return Found(candidates, compare)
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Compare some agents with a need."""
+        vector = np.asarray(need, dtype=np.float32)
+        return {one: self._likeness(self._agents[self._slots[one]], vector) for one in agent_ids if one in self._slots}
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent."""
@@ -143,6 +142,14 @@ class ExactIndex:
         allowed[[self._slots[agent_id] for agent_id in query.exclude if agent_id in self._slots]] = False
         return allowed
 
+    def _likeness(self, agent: _Agent, need: np.ndarray) -> Likeness:
+        similarity, matched = float(np.vecdot(self._texts.vectors[agent.slot], need)), ""
+        if agent.example_rows:
+            of_agent = np.vecdot(self._examples.vectors[agent.example_rows], need)
+            nearest = int(of_agent.argmax())
+            similarity, matched = max(similarity, float(of_agent[nearest])), agent.card.examples[nearest]
+        return Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
+
     def _add_words(self, terms: SparseVector, totals: np.ndarray) -> None:
         """Write the BM25 scores of the agents with a term in common. A rare term counts more than a frequent one."""
         for term, weight in zip(terms.indices, terms.values, strict=True):
@@ -151,8 +158,8 @@ class ExactIndex:
                 rarity = log((self._with_words - len(slots) + 0.5) / (len(slots) + 0.5) + 1)
                 totals[slots] = np.maximum(totals[slots], 0) + weight * rarity * weights
 
-    def _best(self, scores: np.ndarray, limit: int, found: dict[AgentId, _Agent]) -> list[Candidate]:
-        """Return the best agent of each of the best pools, of equal scores the first by id, and add these agents to `found`."""
+    def _best(self, scores: np.ndarray, limit: int) -> list[Candidate]:
+        """Return the best agent of each of the best pools, of equal scores the first by id."""
         slots = np.flatnonzero(scores > -np.inf)
         scores, pools = scores[slots], self._pool_of[slots]
         best = np.full(len(self._pools), -np.inf)
@@ -160,10 +167,9 @@ class ExactIndex:
         # Sorted, because a partition of many equal values is slow: pools without a score are all equal.
         threshold = np.sort(best)[-limit] if len(best) > limit else -np.inf
         chosen = np.flatnonzero((scores == best[pools]) & (scores >= threshold))
-        agents = [self._agents[slot] for slot in slots[chosen].tolist()]
-        found.update((agent.identity[0], agent) for agent in agents)
+        identities = [self._agents[slot].identity for slot in slots[chosen].tolist()]
         candidates: dict[PoolId, Candidate] = {}
-        for negated, identity in sorted(zip((-scores[chosen]).tolist(), [agent.identity for agent in agents], strict=True)):
+        for negated, identity in sorted(zip((-scores[chosen]).tolist(), identities, strict=True)):
             if identity[1] not in candidates:
                 candidates[identity[1]] = Candidate._make((*identity, -negated))
         return list(islice(candidates.values(), limit))
@@ -179,15 +185,6 @@ class _Agent:
     fingerprint: str
     terms: SparseVector
     example_rows: list[int]
-
-
-def _likeness(agent: _Agent, texts: np.ndarray, examples: np.ndarray) -> Likeness:
-    similarity, matched = float(texts[agent.slot]), ""
-    if agent.example_rows:
-        of_agent = examples[agent.example_rows]
-        nearest = int(of_agent.argmax())
-        similarity, matched = max(similarity, float(of_agent[nearest])), agent.card.examples[nearest]
-    return Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
 
 
 def _matches(filters: Filters, card: AgentCard) -> bool:

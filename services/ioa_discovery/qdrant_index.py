@@ -11,14 +11,13 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 
 from ioa.cancellation import TaskGroup
 from ioa.errors import MissingExtraError, UnavailableError
 from ioa.ports.agent_index import (
     SCHEMA_VERSION,
     Candidate,
-    Found,
+    Candidates,
     Indexed,
     IndexEntry,
     IndexQuery,
@@ -123,14 +122,14 @@ class QdrantIndex:
                 selector = models.FilterSelector(filter=models.Filter(must=[_any_agent(agent_ids)]))
                 await self._client.delete(self._collection, selector, wait=True)
 
-    async def search(self, query: IndexQuery) -> Found:
+    async def search(self, query: IndexQuery) -> Candidates:
         """Send one request for each signal, concurrently."""
         try:
             async with TaskGroup() as group:
                 tasks = {signal: group.create_task(self._best(query, signal)) for signal in Signal}
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return Found({signal: task.result() for signal, task in tasks.items()}, partial(self._compare, query.dense))
+        return {signal: task.result() for signal, task in tasks.items()}
 
     async def _best(self, query: IndexQuery, signal: Signal) -> list[Candidate]:
         """Return the best agent of each of the best pools by one signal."""
@@ -152,7 +151,7 @@ class QdrantIndex:
             )
         return [_candidate(group.hits[0]) for group in found.groups]
 
-    async def _compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
         """Return the similarity to a need of those agents that are in the index."""
         if not agent_ids:
             return {}

@@ -77,9 +77,9 @@ class Searcher:
         terms = query_terms(text)
         query = IndexQuery(vector, terms, need.filters, excluded(request, need), max(PREFETCH, need.k))
         found = await self._index.search(query)
-        fused = _fuse(_settled(found.candidates, need.k))
+        fused = _fuse(_settled(found, need.k))
         placed = self._ranking.place(request, need, fused.matches)
-        near = await found.compare([one.match.found for one in placed])
+        near = await self._index.compare(vector, [one.match.found for one in placed])
         return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
 

@@ -6,7 +6,7 @@ explained signal by signal. The index is derived from the registry. It is opened
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -91,20 +91,10 @@ class Indexed:
 
 
 Candidates = Mapping[Signal, Sequence[Candidate]]
-"""Candidates of each signal, best first, at most one of each pool."""
+"""Candidates of each signal, best first, at most one of each pool.
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The answer to a query.
-
-    Attributes:
-        candidates: Candidates of each signal. A signal returns only cards that have its data: an example, or a word in common.
-        compare: Returns the similarity of candidates to the need. An agent that was removed meanwhile may be missing.
-    """
-
-    candidates: Candidates
-    compare: Callable[[Sequence[AgentId]], Awaitable[Mapping[AgentId, Likeness]]]
+A signal returns only cards that have its data: an example, or a word in common.
+"""
 
 
 class AgentIndex(Protocol):
@@ -119,8 +109,11 @@ class AgentIndex(Protocol):
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Remove agents; does nothing for agents that are not in the index."""
 
-    async def search(self, query: IndexQuery) -> Found:
+    async def search(self, query: IndexQuery) -> Candidates:
         """Return the agents that a query finds."""
+
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Return the similarity of agents to a need. Agents that are not in the index are left out."""
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent in the index."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from ioa.errors import UnavailableError
-from ioa.ports.agent_index import AgentIndex, Found, Indexed, IndexEntry, IndexQuery, Signal
+from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.ports.embedder import Vector
 from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
@@ -81,14 +81,14 @@ def query(
 
 async def found(index: AgentIndex, asked: IndexQuery, signal: Signal = Signal.TEXT) -> list[str]:
     """Return the ids that one signal found, best first."""
-    candidates = (await index.search(asked)).candidates
+    candidates = await index.search(asked)
     return [candidate.agent_id for candidate in candidates[signal]]
 
 
 async def test_text_ranks_by_cosine(index: AgentIndex) -> None:
     """The text signal is the cosine of the need to the card's text, best first."""
     await index.put([entry("far", EAST), entry("near", NORTH), entry("middle", BETWEEN)])
-    candidates = (await index.search(query())).candidates
+    candidates = await index.search(query())
     ranked = [(str(candidate.agent_id), round(candidate.score, 4)) for candidate in candidates[Signal.TEXT]]
     assert ranked == [("near", 1.0), ("middle", 0.6), ("far", 0.0)]
 
@@ -113,7 +113,7 @@ async def test_many_examples_of_one_agent_leave_room_for_others(index: AgentInde
 async def test_a_card_without_examples_is_no_candidate_of_examples(index: AgentIndex) -> None:
     """Having no examples is told apart from having bad ones."""
     await index.put([entry("bare"), entry("shown", examples=(EAST,))])
-    candidates = (await index.search(query())).candidates
+    candidates = await index.search(query())
     assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.EXAMPLES]} == {"shown": True}
     assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.TEXT]} == {"bare": False, "shown": True}
 
@@ -160,7 +160,7 @@ async def test_put_replaces(index: AgentIndex) -> None:
     """Storing an agent again replaces all of it, its examples and words too."""
     await index.put([entry("a", NORTH, examples=(NORTH,), words="chart")])
     await index.put([entry("a", EAST, words="table")])
-    candidates = (await index.search(query(words="chart"))).candidates
+    candidates = await index.search(query(words="chart"))
     assert len(await index.indexed()) == 1
     assert (candidates[Signal.EXAMPLES], candidates[Signal.BM25]) == ([], [])
 
@@ -177,8 +177,7 @@ async def test_an_agent_is_compared_by_what_is_nearest(index: AgentIndex) -> Non
     by_example = entry("by-example", EAST, examples=(UP, BETWEEN), words="chart", tags=("x",), online=False)
     by_text = entry("by-text", NORTH, examples=(BETWEEN, UP))
     await index.put([by_example, by_text, entry("without", BETWEEN), entry("other", NORTH)])
-    answer = await index.search(query(filters=Filters(online=False)))
-    near = await answer.compare([AgentId(name) for name in ("by-example", "by-text", "without")])
+    near = await index.compare(NORTH, [AgentId(name) for name in ("by-example", "by-text", "without")])
     assert {name: (one.card, round(one.similarity, 5), one.matched_example) for name, one in near.items()} == {
         "by-example": (by_example.card, 0.6, "example 1"),
         "by-text": (by_text.card, 1.0, "example 0"),
@@ -227,12 +226,12 @@ def unit(chance: random.Random) -> Vector:
     return [value / length for value in drawn]
 
 
-def flat(answers: Sequence[Found]) -> dict[tuple[int, Signal, str], float]:
+def flat(answers: Sequence[Candidates]) -> dict[tuple[int, Signal, str], float]:
     """Return the score of each candidate of each signal of each query."""
     return {
         (number, signal, hit.agent_id): hit.score
         for number, answer in enumerate(answers)
-        for signal, hits in answer.candidates.items()
+        for signal, hits in answer.items()
         for hit in hits
     }
 

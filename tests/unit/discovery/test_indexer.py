@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.ports.agent_index import IndexEntry, IndexQuery, SparseVector
-from ioa.protocol.agents.search import Filters
+from ioa.ports.agent_index import IndexEntry
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa_discovery.exact_index import ExactIndex
@@ -47,8 +46,7 @@ async def test_changed_card_replaces_the_old_one() -> None:
     indexer = Indexer(index, embedder)
     for one in (card(A, "old", "an example"), card(A, "new"), card(A, "new")):
         await indexer.apply({A: RegisteredAgent(one, online=True)})
-    found = await index.search(IndexQuery([1.0] * DIMENSION, SparseVector((), ()), Filters(), (), limit=1))
-    assert (await found.compare([A]))[A].card == card(A, "new")
+    assert (await index.compare([1.0] * DIMENSION, [A]))[A].card == card(A, "new")
     assert embedder.embedded == ["a: old", "an example", "a: new"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ioa.ports.agent_index import Candidate, Found, IndexQuery
+from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
 from ioa.protocol.agents.search import Need, Search, Signal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
@@ -47,14 +47,10 @@ EVERYBODY = 10_000
 class ContraryIndex(ExactIndex):
     """Orders equals the other way round, as another engine may."""
 
-    async def search(self, query: IndexQuery) -> Found:
+    async def search(self, query: IndexQuery) -> Candidates:
         """Find the best."""
         everybody = await super().search(replace(query, limit=EVERYBODY))
-        candidates = {
-            signal: sorted(found, key=_score_and_name, reverse=True)[: query.limit]
-            for signal, found in everybody.candidates.items()
-        }
-        return replace(everybody, candidates=candidates)
+        return {signal: sorted(found, key=_score_and_name, reverse=True)[: query.limit] for signal, found in everybody.items()}
 
 
 def equals(number: int) -> list[AgentCard]:
