@@ -87,7 +87,7 @@ async def play(searcher: Searcher, experience: Experience, contest: Contest, tas
         course.given[number].append(odds)
         clock += timedelta(minutes=1)
         done = chance.random() < odds
-        experience.add(Outcome(pool=pool, agent_id=AgentId(pool), need=text, done=done, at=clock))
+        experience.add(Outcome(pool=pool, need=text, done=done, at=clock))
     for text in contest.needs:
         pool, _fits = await first_hit(searcher, text, contest)
         course.best_first.append(contest.odds.get(pool) == BEST)
@@ -100,7 +100,7 @@ def popular(experience: Experience, cards: Sequence[AgentCard], contests: Sequen
     for card in cards:
         for number in range(REMEMBERED):
             need = contests[number % len(contests)].needs[0]
-            experience.add(Outcome(pool=card.pool, agent_id=card.agent_id, need=need, done=True, at=NEW_YEAR))
+            experience.add(Outcome(pool=card.pool, need=need, done=True, at=NEW_YEAR))
 
 
 async def simulate(

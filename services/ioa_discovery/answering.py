@@ -92,7 +92,7 @@ async def open_answering(
         searcher = Searcher(engines.index, engines.embedder, replicas, experience)
 
         async def status(_request: AskIndexStatus) -> IndexStatus:
-            return IndexStatus(cards=indexer.cards, model_id=engines.embedder.model_id)
+            return IndexStatus(cards=indexer.cards)
 
         endpoints = [
             ServiceEndpoint(

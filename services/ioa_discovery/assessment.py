@@ -123,7 +123,6 @@ class _EndedTasks:
                 continue
             yield Outcome(
                 pool=record.card.pool,
-                agent_id=task.assignee,
                 need=self._needs.get(task_id, "")[:MAX_RECORDED_NEED_CHARS],
                 done=task.outcome is TaskOutcome.DONE,
                 at=at,

@@ -26,7 +26,7 @@ tasks_closed = Counter("ioa_tasks_closed_total", "Tasks that ended; a rejected t
 tasks_suspected = Counter("ioa_tasks_suspected_total", "Tasks whose lease expired once, or whose assignee was lost")
 floor_held = Histogram(
     "ioa_floor_held_seconds",
-    "Time for which a member had the floor",
+    "Time for which a member, or the members of a gathering, had the floor",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
 )
 silences = Counter("ioa_floor_silences_total", "Floors that expired without a message")
@@ -72,22 +72,13 @@ def count_entry(before: GroupState | None, event: Event, after: GroupState) -> N
 
 def _count_stage(before: GroupState | None, event: Event, after: GroupState) -> None:
     new = after.stage
-    if before is not None:
-        _count_floor(before, event, after)
+    if before is not None and isinstance(old := before.stage, Discussing | Asking | Gathering | Concluding):
+        if after.turn != before.turn or type(new) is not type(old):
+            floor_held.observe((event.at - old.since).total_seconds())
     if isinstance(new, Ended):
         groups_ended.labels(new.reason).inc()
     if before is None or after.phase != before.phase:
         phases.labels(after.phase).inc()
-
-
-def _count_floor(before: GroupState, event: Event, after: GroupState) -> None:
-    old, new = before.stage, after.stage
-    if isinstance(old, Discussing | Asking | Concluding) and (after.turn != before.turn or type(new) is not type(old)):
-        floor_held.observe((event.at - old.since).total_seconds())
-    if isinstance(old, Gathering):
-        closed = len(old.seats) - (len(new.seats) if isinstance(new, Gathering) and after.turn == before.turn else 0)
-        for _ in range(closed):
-            floor_held.observe((event.at - old.since).total_seconds())
 
 
 def _count_tasks(before: GroupState, after: GroupState) -> None:

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -32,7 +31,6 @@ from ioa.telemetry.process_metrics import describe_build
 
 _AFTERMATH = timedelta(seconds=2)
 """Maximum time from the end of `main` to the end of the process."""
-_NAMED = 20
 
 _YOUNG_OBJECTS = 10_000
 """Threshold of garbage collection: at the default, a router spends a seventh of its time on it."""
@@ -98,9 +96,8 @@ def _end_by_force(after: timedelta, code: int) -> None:
     """End the process after a while if it still runs. An alarm also interrupts an event loop that hangs."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
-        threads = sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
         with contextlib.suppress(Exception):  # the alarm may interrupt the write of another line
-            _log.warning("ended_by_force", code=code, threads=threads[:_NAMED])
+            _log.warning("ended_by_force", code=code)
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)

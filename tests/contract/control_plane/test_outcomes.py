@@ -13,7 +13,7 @@ from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.beside import beside
 from ioa.protocol import subjects
 from ioa.protocol.agents.outcomes import REMEMBERED, Outcome
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import PoolId
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -21,7 +21,7 @@ from tests.rig.nats_server import crash
 
 def outcome(number: int, pool: str = "a") -> Outcome:
     """An outcome told apart by its need."""
-    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=f"task {number}", done=True, at=NEW_YEAR)
+    return Outcome(pool=PoolId(pool), need=f"task {number}", done=True, at=NEW_YEAR)
 
 
 class Notebook:

@@ -66,7 +66,6 @@ async def test_how_a_task_went_is_read_off_the_log() -> None:
     [(key, kept)] = await office.report()
     expected = Outcome(
         pool=PoolId("bob-pool"),
-        agent_id=BOB,
         need="do t1-1",
         done=True,
         at=START + timedelta(seconds=2.5),

@@ -23,7 +23,7 @@ SUMS = "total the sales of a table"
 
 def outcome(pool: str, *, done: bool = True, need: str = SUMS, at: datetime = NEW_YEAR) -> Outcome:
     """How a task went."""
-    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=need, done=done, at=at)
+    return Outcome(pool=PoolId(pool), need=need, done=done, at=at)
 
 
 def tables(name: str) -> AgentCard:

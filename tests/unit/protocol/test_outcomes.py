@@ -29,7 +29,7 @@ KIND = kind_of_need(SUMS)
 
 def went(*, done: int = 0, failed: int = 0, need: str = SUMS, at: datetime = NEW_YEAR) -> list[Remembered]:
     """Some tasks that were done, and then some that failed."""
-    return [remember(Outcome(pool="a", agent_id="a", need=need, done=one, at=at)) for one in [True] * done + [False] * failed]
+    return [remember(Outcome(pool="a", need=need, done=one, at=at)) for one in [True] * done + [False] * failed]
 
 
 def test_a_record_counts_and_weighs() -> None:

@@ -45,7 +45,6 @@ class Outcome(Model):
     """
 
     pool: PoolIdField
-    agent_id: AgentIdField
     need: Annotated[str, Field(max_length=MAX_RECORDED_NEED_CHARS)]
     done: bool
     at: Time

@@ -183,7 +183,6 @@ class AskIndexStatus(Model):
 
 
 class IndexStatus(Model):
-    """The number of cards in the index of the answering replica, and the embedding model."""
+    """The number of cards in the index of the answering replica."""
 
     cards: int
-    model_id: str
