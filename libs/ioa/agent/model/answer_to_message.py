@@ -29,7 +29,7 @@ from ioa.agent.model.answers import (
     Step,
     decision_kinds,
     ruling_on,
-    speech_of,
+    speech_schema,
 )
 from ioa.agent.model.reading import files_by_id, whole_texts
 from ioa.agent.turn_view import TurnView
@@ -99,9 +99,9 @@ def turn_shape(view: TurnView) -> type[ShapedAnswer]:
     if let.options:
         return ruling_on(let.options, Step if let.about == "watch" else Decide)
     if view.part is None:
-        return Speech if talks(view) else speech_of(Assign, Continue, InviteIn, PauseOn, Read, Conclude)
+        return Speech if talks(view) else speech_schema(Assign, Continue, InviteIn, PauseOn, Read, Conclude)
     offered = {Assign: let.tasks, Continue: let.tasks, PauseOn: let.tasks, AskOut: let.asks, InviteInPart: let.invites}
-    return speech_of(DiscussInPart, *(kind for kind, is_offered in offered.items() if is_offered), Read, Conclude, PassOn)
+    return speech_schema(DiscussInPart, *(kind for kind, is_offered in offered.items() if is_offered), Read, Conclude, PassOn)
 
 
 def open_words(view: TurnView) -> list[str]:

@@ -299,7 +299,7 @@ class Step(Decide):
 
 
 @lru_cache(maxsize=64)
-def speech_of(*kinds: type[BaseModel]) -> type[Speech]:
+def speech_schema(*kinds: type[BaseModel]) -> type[Speech]:
     """Return the schema of a turn with these kinds of decision."""
     either: Any = Annotated[Union[kinds], Field(discriminator="type")]  # noqa: UP007 - of a tuple
     return create_model("Speech", __base__=Speech, decision=(either, ...))

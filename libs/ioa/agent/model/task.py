@@ -67,7 +67,7 @@ async def converse(
     Args:
         messages: The prompt.
         tools: The tools that the model may call.
-        observe: Runs the calls of one answer, and returns a message for each.
+        observe: Runs the calls of an answer, and returns a message for each call.
         ctx: The context of the task.
         max_steps: Maximum answers with calls; then the model must answer.
         on_answer: Called with each answer.
