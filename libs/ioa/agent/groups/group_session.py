@@ -112,8 +112,8 @@ class GroupSession:
                 self.history.thoughts |= await until_answered(self._store.thoughts, self.history.comm_id)
                 async with TaskGroup() as duties:
                     while not self.ended:
-                        await self._forget_struck()
                         self._act(duties)
+                        await self._forget_struck()
                         await self._follow()
                     self._drop_duties(keep=frozenset())
                     await self._forget_struck()
@@ -128,10 +128,9 @@ class GroupSession:
         await until_answered(self._store.forget_group, self.history.comm_id, before=before)
 
     async def _forget_struck(self) -> None:
-        """Remove struck messages from the memory, and cancel decisions that are based on them."""
+        """Remove struck messages from the memory. The decisions that are based on them were cancelled."""
         struck = self.history.struck
         if struck != self._forgotten:
-            self._drop_duties(keep=frozenset(self._due()))
             await until_answered(self._store.keep_only, self.history.comm_id, self.history.there())
             self._forgotten = struck
 
@@ -196,8 +195,6 @@ class GroupSession:
 
     def _due(self) -> dict[str, Duty]:
         member, due = self._member, dict[str, Duty]()
-        if self.ended:
-            return due
         if member.me in member.state.floor:
             turn = member.state.turn
             due[f"turn:{turn}"] = Turn(member, self._runner, self, self._meter, turn).take
