@@ -31,7 +31,9 @@ def _line(**changes: Any) -> Line:
 
 
 def _rows(width: int, excerpt: int | None = None, **changes: Any) -> list[str]:
-    create_console(stream := io.StringIO()).print(line_row(_line(**changes), START, excerpt), width=width)
+    console = create_console(stream := io.StringIO())
+    console.width = width  # whatever COLUMNS is
+    console.print(line_row(_line(**changes), START, excerpt))
     return list(map(str.rstrip, stream.getvalue().splitlines()))
 
 
