@@ -29,10 +29,9 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.goals import Artifact
+from ioa.protocol.goals import Announced, Artifact
 from ioa.protocol.ids import LOCAL, GoalId, UserId
 from ioa.protocol.setup.files import (
-    Announced,
     FilePiece,
     GetFile,
     PutStanding,

@@ -120,7 +120,7 @@ class ApiCall(Gateway):
             NotFoundError: The caller may not see the goal.
         """
         name = GoalName(user or self.caller.user, parse_goal_id(goal_id))
-        if not (self._may_know(name.owner) and await self.shares_labels(name)):
+        if not (self._may_know(name.user) and await self.shares_labels(name)):
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return name
 
@@ -145,7 +145,7 @@ class ApiCall(Gateway):
         """
         found = await self.client.group(comm_id)
         labels = {} if found.charter is None else found.charter.labels
-        if not (self._may_know(found.state.goal_name.owner) and bears(labels, self.caller.labels)):
+        if not (self._may_know(found.state.name.user) and bears(labels, self.caller.labels)):
             raise no_group(comm_id)
         return found
 

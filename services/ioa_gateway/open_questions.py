@@ -115,7 +115,7 @@ async def wait_for_goal(call: ApiCall, name: GoalName) -> GoalStatus | GoalResul
 
 def _is_user(caller: Caller, name: GoalName) -> bool:
     """Whether the caller may answer as the user of a goal."""
-    return Scope.GOALS_WRITE in caller.scopes and name.owner == caller.user
+    return Scope.GOALS_WRITE in caller.scopes and name.user == caller.user
 
 
 def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:

@@ -22,11 +22,10 @@ from ioa.errors import (
     PayloadTooLargeError,
     reason_of,
 )
-from ioa.protocol.goals import Artifact
+from ioa.protocol.goals import Announced, Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.setup.files import (
     PIECE_BYTES,
-    Announced,
     AskStored,
     FilePiece,
     GetFile,
@@ -122,7 +121,7 @@ class FileService:
         stored_as = await self._object_name(goal.key, str(position), name)
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            return await self._store_piece(f"user-{goal.owner}", _artifact(file, stored_as), standing, piece, self._user_bytes)
+            return await self._store_piece(f"user-{goal.user}", _artifact(file, stored_as), standing, piece, self._user_bytes)
 
         return await put_in_pieces(name, data, media_type, put)
 

@@ -151,7 +151,7 @@ class GoalListing:
             name = GoalName(request.user, request.goal_id)
         else:
             name = await self._find_goal(reader, request.start)
-        if reader.owner not in (None, name.owner):
+        if reader.owner not in (None, name.user):
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         found, left_out, size = dict[str, Model | None](), list[GoalPart](), 0
         for part in request.parts:

@@ -119,7 +119,7 @@ class UnreadGoals:
 
     async def contains(self, goal: GoalName) -> bool:
         """Whether a message of the goal's user has the goal's id."""
-        for subject in intake_subjects(goal.owner):
+        for subject in intake_subjects(goal.user):
             async for message in self._stream.messages(subject):
                 if find_goal_id(message.data) == goal.goal_id:
                     return True

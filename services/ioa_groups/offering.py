@@ -164,7 +164,7 @@ class Offering:
         try:
             found = await self._ports.leading.search(Search(needs=needs, purpose=goal.goal_id))
         except UnavailableError as error:
-            _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
+            _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.user, error=error.message)
             return None
         by_need = [one.hits for one in found.by_need]
         several = len({hits[0].card.pool for hits in by_need[1:] if hits}) > 1
@@ -180,7 +180,7 @@ class Offering:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
         if self._shares is not None:
-            await self._shares.take(record.goal.name.owner, pool, record.goal.comm_id)
+            await self._shares.take(record.goal.name.user, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, await self._ports.tickets.of(record.goal.name))
 
     async def _note_waiting(self, record: GoalRecord, known: OpenGroup) -> None:

@@ -207,7 +207,7 @@ class GroupSetup:
             ConflictError: No such question waits for an answer.
         """
         state = (await self._existing(request.comm_id)).entry.state
-        if (owner := GoalName(state.user, state.goal_id).owner) != user:
+        if (owner := state.user) != user:
             raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
         answered = QuestionAnswered(
             at=self._ports.clock.now(),
@@ -304,7 +304,7 @@ class GroupSetup:
         task = state.task_told_to(assignee, parent.task_id)
         if not isinstance(task, OpenTask) or not task.team:
             return None
-        named, user, found = TeamReference.parse(task.team), GoalName(state.user, state.goal_id).owner, None
+        named, user, found = TeamReference.parse(task.team), state.user, None
         with suppress(NotFoundError):
             found = await self._teams.find(named)
         if found is None or found.user != user:

@@ -208,7 +208,7 @@ class Router:
         if self._reports.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.add_report(said)
-        await self._progress.publish(said, seen.entry.state.goal_name)
+        await self._progress.publish(said, seen.entry.state.name)
         return Accepted(seq=seen.seq)
 
     async def _answer_rejected(self, message: Message, refusal: IllegalEventError) -> Accepted | Rejected:

@@ -34,11 +34,11 @@ from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.cards import Load
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
-from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
+from ioa.protocol.goals import Announced, Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Message
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
-from ioa.protocol.setup.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
+from ioa.protocol.setup.files import FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
 from ioa.protocol.setup.tickets import digest_of_ticket
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_plane import MemoryControlPlane, Push

@@ -208,7 +208,7 @@ async def cancel_user_goals(system: Client, user: UserId, why: str, terminal: Te
         raise ForbiddenError(f"This credential is {me}'s.", hint="An admin cancels the goals of others.")
     while True:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
         await drop_orders(system.connection, user)
-        new = [name async for name in _open_goals(system) if name.owner == user and name not in cancelled]
+        new = [name async for name in _open_goals(system) if name.user == user and name not in cancelled]
         if not new:
             break
         for name in new:

@@ -14,7 +14,7 @@ from ioa.group.events import QuestionAnswered
 from ioa.group.requests import AnswerQuestion
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import ADMIN, CommId, GoalName, TaskId, UserId, is_token
+from ioa.protocol.ids import ADMIN, CommId, TaskId, UserId, is_token
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -54,7 +54,7 @@ async def answer_question(system: NatsSystemClient, item: str, text: str, key: s
     asked = {"turn": number} if task_id is None else {"task_id": task_id, "number": number}
     try:
         request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text, "key": key})
-        await system.send_answer(request, GoalName(state.user, state.goal_id).owner)
+        await system.send_answer(request, state.user)
     except ConflictError as error:
         counted = next(_answers_to(await system.group_entries(comm_id), number, task_id), None)
         if counted is None:

@@ -81,7 +81,7 @@ async def watch(
 async def _root_of(groups: NatsSystemClient, comm_id: CommId) -> CommId:
     """Return the root group of the goal that a group works for; a group that does not exist yet is the root of its own goal."""
     head = (await groups.heads([comm_id], at=_END)).get(comm_id)
-    return comm_id if head is None else head.state.goal_name.comm_id
+    return comm_id if head is None else head.state.name.comm_id
 
 
 async def patiently(read: Callable[[], Awaitable[R]]) -> R:

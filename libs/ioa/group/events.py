@@ -17,17 +17,14 @@ from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_list, encode_value, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions, ModelCalls
-from ioa.protocol.goals import Artifact, Degraded, Reason
+from ioa.protocol.goals import Artifact, Degraded, GoalReference, Reason
 from ioa.protocol.ids import (
-    LOCAL,
     AgentId,
     AgentIdField,
     CommIdField,
-    GoalIdField,
     MessageId,
     MessageIdField,
     TaskIdField,
-    UserIdField,
 )
 from ioa.protocol.messages import (
     Answer,
@@ -61,7 +58,7 @@ class GroupLaunched(Model):
     decided_by: DecidedBy | None = None
 
 
-class LaunchAbandoned(Model):
+class LaunchAbandoned(GoalReference):
     """The goal ended before a group was opened for it, by cancellation or timeout. The log accepts no launch afterwards.
 
     `user` is the owner of the goal. `parent` is set for a nested group: its end closes the parent's task and is no result of the
@@ -72,8 +69,6 @@ class LaunchAbandoned(Model):
     type: Literal["launch_abandoned"] = "launch_abandoned"
     at: Time
     comm_id: CommIdField
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     by: AgentIdField
     reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
     content: str

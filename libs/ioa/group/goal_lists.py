@@ -10,8 +10,8 @@ from pydantic import Field
 
 from ioa.group.events import Entry
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.goals import GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
+from ioa.protocol.goals import GoalRecord, GoalReference, GoalResult, Reason
+from ioa.protocol.ids import GoalName
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
 from ioa.protocol.setup.reads import GoalPart
@@ -76,7 +76,7 @@ class GroupList(Model):
     before: int | None = None
 
 
-class GoalFound(Model):
+class GoalFound(GoalReference):
     """The requested documents of a goal; None if one does not exist.
 
     Attributes:
@@ -86,19 +86,12 @@ class GoalFound(Model):
         removed: The outcome of a goal whose other documents were removed.
     """
 
-    user: UserIdField
-    goal_id: GoalIdField
     record: GoalRecord | None = None
     standing: GroupSnapshot | None = None
     launch: Entry | None = None
     result: GoalResult | None = None
     left_out: tuple[GoalPart, ...] = ()
     removed: str = ""
-
-    @property
-    def name(self) -> GoalName:
-        """The goal."""
-        return GoalName(self.user, self.goal_id)
 
 
 def listed_group(group: GroupSnapshot) -> GroupSnapshot:

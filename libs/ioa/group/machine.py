@@ -168,7 +168,7 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
         CancelSubgroup(
             task.subgroup,
             ParentTask(comm_id=state.comm_id, task_id=task.task_id),
-            state.goal_name,
+            state.name,
             task.why or "its task is closed",
         )
         for task in state.tasks

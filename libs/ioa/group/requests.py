@@ -14,17 +14,14 @@ from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, P
 from ioa.protocol.cards import abridged
 from ioa.protocol.codec import encode, encode_around
 from ioa.protocol.decisions import DecidedBy, ModelCalls
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Artifact, GoalReference, Reason
 from ioa.protocol.ids import (
-    LOCAL,
     AgentIdField,
     CommId,
     CommIdField,
     GoalIdField,
-    GoalName,
     SessionIdField,
     TaskIdField,
-    UserIdField,
 )
 from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey
 from ioa.protocol.model import Instruction, Model
@@ -42,7 +39,7 @@ MAX_PLANNED = 256
 """Maximum tasks of a plan, which every member reads."""
 
 
-class LaunchGroup(Instruction):
+class LaunchGroup(Instruction, GoalReference):
     """Open the group chat for a goal, or for an open task of another group.
 
     Launching the same thing again as the same owner gives the same group.
@@ -51,9 +48,6 @@ class LaunchGroup(Instruction):
     owner: AgentIdField
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
     plan: Annotated[tuple[PlannedTask, ...], Field(max_length=MAX_PLANNED)] = ()
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
-    """The owner of the goal."""
     parent: ParentTask | None = None
     goal: str = ""
     """The goal of a nested group; the text of a goal itself is stored."""
@@ -76,11 +70,6 @@ class LaunchGroup(Instruction):
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     """The holders of roles that need a search; group setup fills the others."""
 
-    @property
-    def name(self) -> GoalName:
-        """The goal."""
-        return GoalName(self.user, self.goal_id)
-
 
 class InviteMember(Instruction):
     """Add an agent to a group on behalf of a member with the floor. Idempotent."""
@@ -100,11 +89,9 @@ class InviteMember(Instruction):
     """The session of the asking process; a replaced session is rejected."""
 
 
-class AbandonGoal(Instruction):
+class AbandonGoal(Instruction, GoalReference):
     """End a goal for which no group can be opened. `decided_by` found no fitting agent."""
 
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     by: AgentIdField
     reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
     content: str
@@ -114,11 +101,6 @@ class AbandonGoal(Instruction):
     session: SessionIdField | None = None
     ticket: ShownTicket = None
     """The ticket of the goal."""
-
-    @property
-    def name(self) -> GoalName:
-        """The goal."""
-        return GoalName(self.user, self.goal_id)
 
 
 class CancelGoal(Instruction):

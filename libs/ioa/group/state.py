@@ -17,19 +17,15 @@ from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard, Patience
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Labels, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalReference, Labels, Reason, RepetitionRule
 from ioa.protocol.ids import (
-    LOCAL,
     AgentId,
     AgentIdField,
     CommId,
     CommIdField,
-    GoalIdField,
-    GoalName,
     MessageIdField,
     TaskId,
     TaskIdField,
-    UserIdField,
     turn_of_task_id,
 )
 from ioa.protocol.messages import PassCause, Phase, Question, TaskOutcome
@@ -98,7 +94,7 @@ class PlannedTask(Model):
     others: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
 
 
-class Charter(Model):
+class Charter(GoalReference):
     """The setup of a group, which never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
 
     `brief` describes the goal to a nested group; its `inputs` are the files of the goal and of the results that its task uses.
@@ -108,8 +104,6 @@ class Charter(Model):
     """
 
     comm_id: CommIdField
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     goal: str
     owner: AgentIdField
     team_members: Annotated[tuple[AgentCard, ...], Field(min_length=1, max_length=MAX_MEMBERS)]
@@ -588,7 +582,7 @@ class Course(Model):
     board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
 
 
-class GroupState(Model):
+class GroupState(GoalReference):
     """The state of a group.
 
     Attributes:
@@ -611,8 +605,6 @@ class GroupState(Model):
     """
 
     comm_id: CommIdField
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     owner: AgentIdField
     members: Annotated[tuple[Member, ...], Field(max_length=MAX_MEMBERS)]
     limits: Limits
@@ -634,11 +626,6 @@ class GroupState(Model):
     course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
     tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
     tasks: tuple[Task, ...] = ()
-
-    @property
-    def goal_name(self) -> GoalName:
-        """The goal of the group."""
-        return GoalName(self.user, self.goal_id)
 
     @property
     def phase(self) -> Phase:

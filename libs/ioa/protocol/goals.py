@@ -12,10 +12,20 @@ from pydantic import AfterValidator, Field, StringConstraints
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, decode_json, encode
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.ids import LOCAL, AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField, check_token
-from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
+from ioa.protocol.ids import (
+    IS_TOKEN,
+    LOCAL,
+    AgentIdField,
+    CommId,
+    CommIdField,
+    GoalIdField,
+    GoalName,
+    TaskIdField,
+    UserIdField,
+)
+from ioa.protocol.model import OMITTED_IF_EMPTY, Digest, Model, Time
 from ioa.protocol.team import TeamSpec
-from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
+from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, Usage
 
 MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 
@@ -32,7 +42,7 @@ RESERVED = ("owner", *CONVERSATIONS, PROBE, RERUN_OF)
 """Labels that only the client library and the gateway set: a goal's owner, conversation and earlier run, and probes."""
 
 Labels = Annotated[
-    dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],
+    dict[Annotated[str, IS_TOKEN], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],
     Field(max_length=MAX_LABELS),
     OMITTED_IF_EMPTY,
 ]
@@ -107,14 +117,19 @@ FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(ch
 ObjectName = Annotated[str, Field(min_length=1, max_length=512)]
 
 
-class Artifact(Model):
-    """A file by reference: group setup stores its bytes under `object_name`."""
+class Announced(Model):
+    """A file as its writer announces it. Further bytes are rejected, and readers check the digest."""
 
     name: FileName
-    object_name: ObjectName
-    size_bytes: Annotated[int, Field(ge=0, le=MAX_COUNT)]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size_bytes: Count
+    sha256: Digest
     media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
+
+
+class Artifact(Announced):
+    """A file by reference: group setup stores its bytes under `object_name`."""
+
+    object_name: ObjectName
 
 
 class RepetitionRule(StrEnum):
@@ -122,6 +137,18 @@ class RepetitionRule(StrEnum):
 
     OFF = "off"
     VERBATIM = "verbatim"
+
+
+class GoalReference(Model):
+    """The name of a goal: its user, and its id."""
+
+    goal_id: GoalIdField
+    user: UserIdField = LOCAL
+
+    @property
+    def name(self) -> GoalName:
+        """The unique name of the goal."""
+        return GoalName(self.user, self.goal_id)
 
 
 class GoalOptions(Model):
@@ -136,7 +163,7 @@ class GoalOptions(Model):
     labels: Labels = Field(default_factory=dict)
 
 
-class GoalTerms(GoalOptions):
+class GoalTerms(GoalOptions, GoalReference):
     """The terms of a goal.
 
     `user` launched it. `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. With
@@ -145,8 +172,6 @@ class GoalTerms(GoalOptions):
     team. `team_name` is the reference of a stored team that the goal named.
     """
 
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_INPUTS)] = ()
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = GOAL_TURNS
     max_cost_micros: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
@@ -157,11 +182,6 @@ class GoalTerms(GoalOptions):
 
 class Goal(GoalTerms):
     """A goal; see `GoalTerms`."""
-
-    @property
-    def name(self) -> GoalName:
-        """The unique name of the goal."""
-        return GoalName(self.user, self.goal_id)
 
     @property
     def comm_id(self) -> CommId:
@@ -182,7 +202,7 @@ class GoalRecord(Model):
 
     goal: Goal
     accepted_at: Time
-    ticket_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    ticket_digest: Digest
 
     @property
     def deadline(self) -> datetime:
@@ -217,15 +237,13 @@ class Degraded(Model):
     tasks: tuple[TaskIdField, ...] = ()
 
 
-class GoalResult(Model):
+class GoalResult(GoalReference):
     """The only result of a goal, published on `ioa.v1.result.<user>.<goal_id>`.
 
     `turns`, `usage` and `decisions` include the nested groups that had ended before. `limit` is the limit that ended the discussion
     early, if the goal was reached nevertheless.
     """
 
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     reason: Reason
     content: str
     artifacts: tuple[Artifact, ...] = ()
@@ -238,17 +256,12 @@ class GoalResult(Model):
     limit: ForcedReason | None = None
 
     @property
-    def name(self) -> GoalName:
-        """The name of the goal."""
-        return GoalName(self.user, self.goal_id)
-
-    @property
     def succeeded(self) -> bool:
         """Whether the goal was reached."""
         return self.reason is Reason.CONCLUDED
 
 
-class EndedGoal(Model):
+class EndedGoal(GoalReference):
     """The rest of a removed goal: its id remains used, and its outcome known.
 
     Attributes:
@@ -256,15 +269,8 @@ class EndedGoal(Model):
         ended_at: Time of its end; without a reason, its deadline.
     """
 
-    goal_id: GoalIdField
-    user: UserIdField = LOCAL
     reason: Reason | None
     ended_at: Time
-
-    @property
-    def name(self) -> GoalName:
-        """The name of the goal."""
-        return GoalName(self.user, self.goal_id)
 
     def __str__(self) -> str:
         return f"{self.reason or 'for an unknown reason'}, {self.ended_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -61,14 +61,17 @@ SessionId = NewType("SessionId", str)
 UserId = NewType("UserId", str)
 TenantId = NewType("TenantId", str)
 
-AgentIdField = Annotated[AgentId, AfterValidator(check_token)]
-PoolIdField = Annotated[PoolId, AfterValidator(check_token)]
-CommIdField = Annotated[CommId, AfterValidator(check_token)]
-GoalIdField = Annotated[GoalId, AfterValidator(check_token)]
-TaskIdField = Annotated[TaskId, AfterValidator(check_token)]
-MessageIdField = Annotated[MessageId, AfterValidator(check_token)]
-SessionIdField = Annotated[SessionId, AfterValidator(check_token)]
-UserIdField = Annotated[UserId, AfterValidator(check_token)]
+IS_TOKEN = AfterValidator(check_token)
+"""Marks a text that must be a valid id."""
+
+AgentIdField = Annotated[AgentId, IS_TOKEN]
+PoolIdField = Annotated[PoolId, IS_TOKEN]
+CommIdField = Annotated[CommId, IS_TOKEN]
+GoalIdField = Annotated[GoalId, IS_TOKEN]
+TaskIdField = Annotated[TaskId, IS_TOKEN]
+MessageIdField = Annotated[MessageId, IS_TOKEN]
+SessionIdField = Annotated[SessionId, IS_TOKEN]
+UserIdField = Annotated[UserId, IS_TOKEN]
 TenantIdField = Annotated[TenantId, AfterValidator(check_tenant)]
 
 LOCAL = UserId("local")
@@ -93,11 +96,6 @@ class GoalName(NamedTuple):
     def comm_id(self) -> CommId:
         """The `comm_id` of the goal's root group: a goal that is launched twice has the same log."""
         return CommId("g" + _digest(self.key))
-
-    @property
-    def owner(self) -> UserId:
-        """The user that may cancel it."""
-        return self.user
 
     def __str__(self) -> str:
         return self.key
@@ -195,13 +193,13 @@ def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *,
         NotFoundError: No goal begins with it, or only goals of other users.
         InvalidInputError: Several ids do.
     """
-    own = [name for name in known if name.owner == user and name.goal_id.startswith(start)]
+    own = [name for name in known if name.user == user and name.goal_id.startswith(start)]
     written = {name: str(name) if "/" in start else name.goal_id for name in own or known}
     found = complete_id("goal", start, list(written.values()), complete=complete)
     meant = [name for name, text in written.items() if text == found]
     if len(meant) > 1:
         raise InvalidInputError(f"{len(meant)} users have a goal {found}.", hint=f"Write whose: {', '.join(map(str, meant))}.")
-    if "/" not in start and user not in (None, LOCAL, ADMIN) and meant[0].owner not in (user, LOCAL):
+    if "/" not in start and user not in (None, LOCAL, ADMIN) and meant[0].user not in (user, LOCAL):
         raise NotFoundError(f"There is no goal {start} of {user}.", hint=f"Another user has one: write {meant[0]} for it.")
     return meant[0]
 

@@ -362,8 +362,8 @@ class Header(Model):
     comm_id: CommIdField
     sender: AgentIdField
     state: Phase
-    turn: Annotated[int, Field(ge=0, le=MAX_COUNT)]
-    after: Annotated[int, Field(ge=0, le=MAX_COUNT)]
+    turn: Count
+    after: Count
     sent_at: Time
     usage: Usage | None = None
     calls: ModelCalls = ()

@@ -88,6 +88,9 @@ def _to_utc(value: datetime) -> datetime:
         raise ValueError("the time is outside the calendar") from None
 
 
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256 digest in hexadecimal digits."""
+
 Time = Annotated[datetime, AfterValidator(_to_utc)]
 
 

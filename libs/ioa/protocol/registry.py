@@ -14,7 +14,7 @@ from ioa.errors import SupersededError
 from ioa.protocol.cards import IDLE, AgentCard, AgentStatus, Load, ModelReport, with_pool
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, SessionId, SessionIdField
 from ioa.protocol.model import Instruction, Model, Time
-from ioa.protocol.usage import MAX_COUNT
+from ioa.protocol.usage import Count
 
 
 class Session(Model):
@@ -27,7 +27,7 @@ class Session(Model):
 
     session: SessionIdField
     host: Annotated[str, Field(max_length=255)]
-    pid: Annotated[int, Field(ge=0, le=MAX_COUNT)]
+    pid: Count
     since: Time
 
     @property
@@ -79,7 +79,7 @@ class Lease(Model):
 
     duration: timedelta
     renew_every: timedelta
-    joined: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
+    joined: Count = 0
     warnings: tuple[str, ...] = ()
     inbox: Annotated[str, Field(repr=False, max_length=64)] = ""
 

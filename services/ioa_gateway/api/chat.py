@@ -136,7 +136,7 @@ async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
     comm_id, _, _ = parse_item(found[1])
     state = (await call.group(comm_id)).state
     await call.client.answer(found[1], last.text.strip())
-    return state.goal_name
+    return state.name
 
 
 async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:

@@ -130,7 +130,7 @@ async def _launch(call: ApiCall, order: GoalOrder, idempotency_key: str | None, 
     response.status_code = 202 if launched.record is None else 200 if is_known else 201
     response.headers["Location"] = f"/v1/goals/{launched.goal_id}"
     return LaunchedDocument(
-        goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=launched.record is not None
+        goal_id=launched.goal_id, user=launched.name.user, comm_id=launched.comm_id, accepted=launched.record is not None
     )
 
 
@@ -203,4 +203,4 @@ async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
 async def cancel(call: LaunchCall, name: GoalPath, order: CancelOrder | None = None) -> CancellingDocument:
     """Cancel a goal of the caller. If it has ended, its result stays."""
     await call.client.cancel(name, "" if order is None else order.why)
-    return CancellingDocument(goal_id=name.goal_id, user=name.owner)
+    return CancellingDocument(goal_id=name.goal_id, user=name.user)

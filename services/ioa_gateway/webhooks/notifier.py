@@ -92,13 +92,13 @@ class Notifier:
         state = stored.entry.state
         items = open_items(state)
         hooks = [hook for hook in hooks if items and stored.seq > hook.since.log]
-        concerned = await self._concerned(hooks, state.goal_name)
+        concerned = await self._concerned(hooks, state.name)
         if not concerned:
             return
         before = await self._groups.group_entries(state.comm_id, before=stored.seq, limit=1)
         if not items - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
             return
-        name, at = state.goal_name, stored.entry.event.at
+        name, at = state.name, stored.entry.event.at
         for hook in concerned:
             message_id = f"{name.goal_id}-{HookEvent.ASKED}-{stored.seq}"
             await queue(self._store, _notice(hook, HookEvent.ASKED, name, message_id, at, seq=stored.seq))
@@ -139,7 +139,7 @@ def _notice(hook: Webhook, event: HookEvent, goal: GoalName, message_id: str, at
         message_id=message_id,
         event=event,
         at=at,
-        user=goal.owner,
+        user=goal.user,
         goal_id=goal.goal_id,
         comm_id=goal.comm_id,
         seq=seq,

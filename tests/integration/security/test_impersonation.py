@@ -9,11 +9,11 @@ import pytest
 from ioa.errors import ForbiddenError
 from ioa.group.requests import AbandonGoal, InviteMember, LaunchGroup, ListMemberships, Sync
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Announced, Reason
 from ioa.protocol.ids import GoalId, GoalName, PoolId
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Acknowledged, Deregister, Register, Renew
-from ioa.protocol.setup.files import Announced, PutFile
+from ioa.protocol.setup.files import PutFile
 from tests.integration.security.town import BOB, MALLORY, USER, Town, card
 
 _FILE = Announced(name="a", size_bytes=1, sha256="0" * 64)

@@ -38,7 +38,7 @@ _NOTHING = CancelRequested(at=_AT)
 def stored(seq: int, comm_id: CommId, event: Event, nested: Sequence[CommId], *, ends: bool = False, size: int = 0) -> StoredEntry:
     """An entry with as much of its state as a reader looks at; by default some are ten times as large as others."""
     state = SimpleNamespace(comm_id=comm_id, phase=Phase.CONCLUDED if ends else Phase.DISCUSSING, nested=tuple(nested))
-    state.goal_name = SimpleNamespace(comm_id=ROOT)
+    state.name = SimpleNamespace(comm_id=ROOT)
     return StoredEntry(seq, cast(Entry, SimpleNamespace(event=event, state=state)), size or 100 * (seq % 10 + 1))
 
 

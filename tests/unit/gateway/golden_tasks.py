@@ -24,7 +24,7 @@ def golden_events() -> list[dict[str, Any]]:
     """Return the events of a subscriber from before the golden log to its end, and the task as it is read afterwards."""
     entries = documents()["entries"]
     page = EntryPage([*LOG], entries, None)
-    caller = Caller("key", GOAL.name.owner, frozenset())
+    caller = Caller("key", GOAL.name.user, frozenset())
     live, read = (TaskWriter(GOAL, "https://ioa.example.com", caller) for _ in range(2))
     status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     updates = [update for entry in entries for update in live.updates(entry)]

@@ -17,7 +17,7 @@ from ioa.errors import (
     PayloadTooLargeError,
 )
 from ioa.group.requests import Sync
-from ioa.protocol.goals import Artifact
+from ioa.protocol.goals import Announced, Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
 from ioa.protocol.messages import (
     Conclusion,
@@ -28,7 +28,6 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.setup.files import (
     PIECE_BYTES,
-    Announced,
     AskStored,
     FilePiece,
     GetFile,

@@ -8,9 +8,10 @@ import pytest
 
 from ioa.errors import NotFoundError
 from ioa.group.requests import Accepted, InviteMember, Rejected
+from ioa.protocol.goals import Announced
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion
-from ioa.protocol.setup.files import Announced, PutFile
+from ioa.protocol.setup.files import PutFile
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import launched_under
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane

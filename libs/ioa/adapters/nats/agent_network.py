@@ -41,12 +41,12 @@ from ioa.protocol import subjects
 from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.codec import decode
-from ioa.protocol.goals import Artifact, Goal
+from ioa.protocol.goals import Announced, Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.messages import Message
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
-from ioa.protocol.setup.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
+from ioa.protocol.setup.files import FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
 
 _RENEW_TIMEOUT = timedelta(seconds=2)
 """Two attempts and the time between two renewals are shorter than a lease."""

@@ -46,7 +46,7 @@ from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Search, Sear
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalResult
+from ioa.protocol.goals import MAX_INPUTS, Announced, Artifact, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, complete_id, is_token, parse_goal_id
 from ioa.protocol.model import Model
 from ioa.protocol.operation.dead_letters import DeadLetter
@@ -238,7 +238,7 @@ class NatsSystemClient:
         Raise `NotFoundError` if the goal was removed after its end, or belongs to another user.
         """
         name = await self._name(goal)
-        if (await self._reader()).owner not in (None, name.owner):  # the server permits no subscription to its result
+        if (await self._reader()).owner not in (None, name.user):  # the server permits no subscription to its result
             raise _no_goal(name)
         async with open_attention(self._client, subjects.result_of(name)) as attention:
             while True:
@@ -261,9 +261,9 @@ class NatsSystemClient:
             ForbiddenError: The goal belongs to another user.
         """
         name = await self._name(goal)
-        if not why and await self.user() == ADMIN != name.owner:
+        if not why and await self.user() == ADMIN != name.user:
             why = "Cancelled by an admin."
-        await self._act(subjects.CANCEL, validate(CancelGoal, {"goal_id": name.goal_id, "why": why}), name.owner)
+        await self._act(subjects.CANCEL, validate(CancelGoal, {"goal_id": name.goal_id, "why": why}), name.user)
 
     async def send_answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
         """Answer a question of a group that works for a goal of the caller, or as an admin of another user."""
@@ -327,7 +327,7 @@ class NatsSystemClient:
 
     async def count_waiting(self, goal: AnyGoal) -> int:
         """Count the goals of the same user that intake has not accepted."""
-        queue = intake_consumer((await self._name(goal)).owner)
+        queue = intake_consumer((await self._name(goal)).user)
         queues = (one for stream in (await self.standing()).streams if stream.name == GOALS for one in stream.queues)
         return sum(one.waiting for one in queues if one.name == queue)
 
@@ -468,7 +468,7 @@ class NatsSystemClient:
         return await self._status(subjects.STORED, files.AskStored(), files.StoredBytes)
 
     async def _put_piece(
-        self, goal_id: GoalId, place: str, file: files.Announced, standing: files.PutStanding | None, piece: bytes
+        self, goal_id: GoalId, place: str, file: Announced, standing: files.PutStanding | None, piece: bytes
     ) -> files.Stored:
         request = files.PutUpload(goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
         return await self._ask(subjects.PUT_UPLOAD, request, files.Stored, timeout=FILE_TIMEOUT)

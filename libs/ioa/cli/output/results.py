@@ -61,7 +61,7 @@ async def note_waiting(
     with suppress(IoaError):
         others = await system.count_waiting(goal)
     if others:
-        reason = f"waiting until other goals of {goal.owner} have ended, of which {others:,} are not begun either"
+        reason = f"waiting until other goals of {goal.user} have ended, of which {others:,} are not begun either"
     else:
         reason = "waiting for an agent to take the goal; `ioa agents` shows the agents, `ioa doctor` whether goals are accepted"
     view.wait_for(reason)

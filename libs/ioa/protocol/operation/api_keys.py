@@ -12,19 +12,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, NewType
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.goals import Labels
-from ioa.protocol.ids import UserIdField, check_token, is_token
-from ioa.protocol.model import Model, Time
+from ioa.protocol.ids import IS_TOKEN, UserIdField, is_token
+from ioa.protocol.model import Digest, Model, Time
 
 KNOWN_FOR = timedelta(seconds=5)
 """Maximum time for which a gateway accepts a revoked key."""
 
 KeyId = NewType("KeyId", str)
-KeyIdField = Annotated[KeyId, AfterValidator(check_token)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+KeyIdField = Annotated[KeyId, IS_TOKEN]
 
 ANYBODY = "*"
 _SEAT = "seats:"

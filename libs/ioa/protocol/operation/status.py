@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.usage import MAX_COUNT, Count
+from ioa.protocol.usage import Count
 
 
 class AskStoreStanding(Model):
@@ -77,7 +77,7 @@ class Prune(Instruction):
     """
 
     older_than: Annotated[timedelta, Field(ge=timedelta(0))]
-    after: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
+    after: Count = 0
     dry_run: bool = False
 
 

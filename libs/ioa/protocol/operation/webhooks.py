@@ -12,15 +12,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, NewType
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ioa.protocol.goals import Labels
-from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserIdField, check_token
+from ioa.protocol.ids import IS_TOKEN, CommIdField, GoalIdField, GoalName, UserIdField
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.operation.api_keys import KeyIdField
 
 WebhookId = NewType("WebhookId", str)
-WebhookIdField = Annotated[WebhookId, AfterValidator(check_token)]
+WebhookIdField = Annotated[WebhookId, IS_TOKEN]
 
 _SHOWN = r"^[ -~]*$"
 """Permitted characters of a header."""
@@ -88,7 +88,7 @@ class Webhook(Model):
 
     def is_of(self, goal: GoalName) -> bool:
         """Whether it reports a goal with its labels."""
-        return goal.owner == self.user and self.goal_id in (None, goal.goal_id)
+        return goal.user == self.user and self.goal_id in (None, goal.goal_id)
 
 
 class Notice(Model):

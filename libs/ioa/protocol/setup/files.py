@@ -13,10 +13,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.protocol.goals import Artifact, FileName, ObjectName
+from ioa.protocol.goals import Announced, Artifact, ObjectName
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField
-from ioa.protocol.model import Carrier, Model
-from ioa.protocol.usage import MAX_COUNT
+from ioa.protocol.model import Carrier, Digest, Model
+from ioa.protocol.usage import Count
 
 PIECE_BYTES = 512 * 1024
 """Size of a piece; the last one of a file is smaller."""
@@ -27,17 +27,6 @@ MAX_ASKING_BYTES = 8_192
 
 Place = Annotated[str, Field(min_length=1, max_length=512)]
 """Name of a file, unique for its writer and its group or goal."""
-_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-
-
-class Announced(Model):
-    """A file as its writer announces it. Further bytes are rejected, and readers check the digest."""
-
-    name: FileName
-    size_bytes: _Size
-    sha256: _Digest
-    media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
 
 
 class PutStanding(Model):
@@ -50,8 +39,8 @@ class PutStanding(Model):
     """
 
     upload: Annotated[str, Field(max_length=200)]
-    seq: _Size
-    size_bytes: _Size
+    seq: Count
+    size_bytes: Count
     seal: Annotated[str, Field(max_length=64, repr=False)]
 
 
@@ -92,14 +81,14 @@ class GetFile(Model):
     """
 
     object_name: ObjectName
-    sha256: _Digest
-    after: _Size = 0
+    sha256: Digest
+    after: Count = 0
 
 
 class FilePiece(Carrier):
     """Bytes of a file, and the number of the piece; no bytes at the end."""
 
-    after: _Size
+    after: Count
 
 
 PutPiece = Callable[[Announced, PutStanding | None, bytes], Awaitable[Stored]]
@@ -117,15 +106,15 @@ class OwnerBytes(Model):
     """Stored bytes of an owner: `agent-` or `user-` and a name."""
 
     owner: str
-    size_bytes: _Size
-    files: _Size
+    size_bytes: Count
+    files: Count
 
 
 class StoredBytes(Model):
     """The owners of most stored bytes, and the total of all owners."""
 
     owners: tuple[OwnerBytes, ...]
-    size_bytes: _Size
+    size_bytes: Count
 
 
 async def put_in_pieces(name: str, data: bytes, media_type: str, put: PutPiece) -> Artifact:

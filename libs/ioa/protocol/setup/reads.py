@@ -17,7 +17,7 @@ from ioa.protocol.ids import CommIdField, GoalIdField, UserId, UserIdField
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.operation.audit import AuditLine
 from ioa.protocol.operation.dead_letters import DeadLetter
-from ioa.protocol.usage import MAX_COUNT
+from ioa.protocol.usage import Count
 
 MAX_LISTED, MAX_PAGE_ENTRIES = 1_000, 500
 """Maximum rows of a list, and entries of a log page."""
@@ -25,7 +25,6 @@ MAX_PAGE_BYTES, MAX_LOG_PAGE_BYTES = 900_000, MAX_PAYLOAD_BYTES - 20_000
 """Maximum bytes of the documents of a list, or of a log page, that contains more than one document."""
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Listed = Annotated[int, Field(ge=1, le=MAX_LISTED)]
 GoalPart = Literal["record", "standing", "launch", "result"]
 """A document of a goal: its record, the state of its group without charter, the log's first entry, and its result."""
@@ -122,7 +121,7 @@ class ReadLog(Model):
 class LogPage(Carrier):
     """Sequences and sizes of entries, by rising sequence, and their encodings in `data`. `more`: a limit ended the page."""
 
-    entries: tuple[tuple[Place, Size], ...]
+    entries: tuple[tuple[Place, Count], ...]
     more: bool = False
 
     def documents(self) -> Iterator[tuple[int, bytes]]:

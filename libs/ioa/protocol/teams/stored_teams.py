@@ -11,12 +11,12 @@ from typing import Annotated, NamedTuple, NewType, Self
 from pydantic import AfterValidator, Field
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import UserIdField, check_token
+from ioa.protocol.ids import IS_TOKEN, UserIdField, check_token
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.team import TeamField
 
 TeamName = NewType("TeamName", str)
-TeamNameField = Annotated[TeamName, AfterValidator(check_token)]
+TeamNameField = Annotated[TeamName, IS_TOKEN]
 VersionNumber = Annotated[int, Field(ge=1, le=2**31)]
 
 _REFERENCE = re.compile(r"([^@]*)(?:@([1-9][0-9]{0,8}))?")

@@ -48,7 +48,7 @@ class NatsGroupLog:
         if seq is None:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         with suppress(nats.errors.Error, OSError):  # followers also read periodically
-            goal = entry.entry.state.goal_name
+            goal = entry.entry.state.name
             await self._stream.client.publish(subjects.live_entry(goal.user, goal.comm_id))
         return seq
 
