@@ -10,6 +10,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -147,32 +148,51 @@ def documented() -> list[Subject]:
     return sorted(found, key=lambda one: one.pattern)
 
 
+_OF_AGENTS = "REGISTER RENEW RENEW_AT_ALL DEREGISTER LAUNCH INVITE ABANDON SYNC MEMBERSHIPS GET_FILE PUT_FILE SEARCH REPORT".split()
+_OF_USERS = "CANCEL ANSWER GET_UPLOAD PUT_UPLOAD PUT_TEAM GET_TEAM LIST_TEAMS SEARCH".split()
+_OF_STATUS = "GET_AGENTS LIST_AGENTS INDEX_STATUS STANDING STORED".split()
+_OF_READERS = "GOALS_LIST GOALS_GET GROUPS_LIST LOG_PAGE DEAD_PAGE".split()
+
+
+def _docstrings() -> dict[str, str]:
+    """Return the docstrings of the constants of the module, each without its full stop."""
+    body = ast.parse(Path(inspect.getfile(subjects)).read_text(encoding="utf-8")).body
+    found = {}
+    for statement, following in pairwise(body):
+        match statement, following:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(meaning))):
+                found[name] = meaning.removesuffix(".")
+    return found
+
+
 def _constants() -> Iterator[Subject]:
     """Return the constant subjects, each with its docstring."""
-    body = ast.parse(Path(inspect.getfile(subjects)).read_text(encoding="utf-8")).body
-    for statement, following in zip(body, [*body[1:], None], strict=True):
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)]) if name in ("WORK", "GROUP_SEARCH"):
-                docstring = following.value if isinstance(following, ast.Expr) else None
-                meaning = docstring.value if isinstance(docstring, ast.Constant) else ""
-                yield Subject(getattr(subjects, name), str(meaning))
+    known = _docstrings()
+    for name in ("WORK", "GROUP_SEARCH"):
+        yield Subject(getattr(subjects, name), f"{known.get(name, '')}.")
 
 
 def _functions() -> Iterator[Subject]:
     """Return the subjects that are built from ids."""
-    for request, meaning in subjects.AGENT_REQUESTS.items():
-        yield Subject(subjects.agent(PoolId(_POOL), AgentId(_AGENT), request), f"Subject to {meaning}.")
-    for request, meaning in subjects.USER_REQUESTS.items():
-        yield Subject(subjects.user(_USER, request), f"Subject to {meaning}.")
-    for request, meaning in subjects.STATUS_REQUESTS.items():
-        for pattern in subjects.any_status(request)[:2]:
-            yield Subject(pattern.replace("user.*", f"user.{_USER}").replace("*", _NAME), f"Subject to {meaning}.")
-    for request, meaning in subjects.READ_REQUESTS.items():
-        yield Subject(subjects.user(_USER, request), f"Subject to {meaning} of the user.")
-        yield Subject(subjects.reader(_NAME, request), f"Subject to {meaning} of all users, as an admin or the gateway.")
-    yield Subject(subjects.auditor(_NAME, subjects.AUDIT_PAGE), "Subject to read a page of the audit log.")
-    for request, meaning in subjects.ADMIN_REQUESTS.items():
-        yield Subject(subjects.admin(_NAME, request.replace("*", _USER)), f"Subject to {meaning}.")
+    meanings = {name: f"Subject to {text[0].lower()}{text[1:]}" for name, text in _docstrings().items()}
+    for name in _OF_AGENTS:
+        pattern = subjects.agent(PoolId(_POOL), AgentId(_AGENT), getattr(subjects, name))
+        yield Subject(pattern, f"{meanings[name]}{' as an agent' if name == 'SEARCH' else ''}.")
+    for name in _OF_USERS:
+        yield Subject(subjects.user(_USER, getattr(subjects, name)), f"{meanings[name]}{' as a user' if name == 'SEARCH' else ''}.")
+    for name in _OF_STATUS:
+        for pattern in subjects.any_status(getattr(subjects, name))[:2]:
+            yield Subject(pattern.replace("user.*", f"user.{_USER}").replace("*", _NAME), f"{meanings[name]}.")
+    for name in _OF_READERS:
+        yield Subject(subjects.user(_USER, getattr(subjects, name)), f"{meanings[name]} of the user.")
+        pattern = subjects.reader(_NAME, getattr(subjects, name))
+        yield Subject(pattern, f"{meanings[name]} of all users, as an admin or the gateway.")
+    yield Subject(subjects.auditor(_NAME, subjects.AUDIT_PAGE), f"{meanings['AUDIT_PAGE']}.")
+    for name in ("REMOVE_AGENT", "PRUNE"):
+        yield Subject(subjects.admin(_NAME, getattr(subjects, name)), f"{meanings[name]}.")
+    for name in ("CANCEL", "ANSWER"):
+        pattern = subjects.admin(_NAME, f"{getattr(subjects, name)}.{_USER}")
+        yield Subject(pattern, f"{meanings[name]}, as an admin.")
     for name, function in inspect.getmembers(subjects, inspect.isfunction):
         parameters = list(inspect.signature(function).parameters)
         builds = function.__module__ == subjects.__name__ and set(parameters) <= {*_PLACES, *_VALUES}

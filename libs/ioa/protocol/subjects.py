@@ -6,7 +6,7 @@ The subject of a request begins with the role and the name of its caller, and na
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, check_token
@@ -16,74 +16,86 @@ ROOT = "ioa.v1"
 GATEWAY = "_gateway"
 """Name of the gateway as a caller, for requests that concern no single user. No id has it."""
 
-REGISTER, RENEW, RENEW_AT_ALL, DEREGISTER = "registry.register", "registry.renew", "registry.renew_at_all", "registry.deregister"
-LAUNCH, INVITE, ABANDON, SYNC = "groups.launch", "groups.invite", "groups.abandon", "groups.sync"
+# Requests of agents
+REGISTER = "registry.register"
+"""Register the agent's card."""
+RENEW = "registry.renew"
+"""Renew the agent's lease."""
+RENEW_AT_ALL = "registry.renew_at_all"
+"""Renew the agent's lease at all registries, after a timeout of one; the first reply counts."""
+DEREGISTER = "registry.deregister"
+"""End the agent's lease."""
+LAUNCH = "groups.launch"
+"""Launch groups that the agent owns."""
+INVITE = "groups.invite"
+"""Invite agents into a group in which the agent holds the floor."""
+ABANDON = "groups.abandon"
+"""End a goal for which the agent found no members."""
+SYNC = "groups.sync"
+"""Fetch missed entries of the agent's groups."""
 MEMBERSHIPS = "groups.memberships"
-GET_FILE, PUT_FILE = "groups.file", "groups.put"
-CANCEL, ANSWER = "groups.cancel", "groups.answer"
-GET_UPLOAD, PUT_UPLOAD = "uploads.get", "uploads.put"
-PUT_TEAM, GET_TEAM, LIST_TEAMS = "groups.put_team", "groups.team", "groups.teams"
-GET_AGENTS, LIST_AGENTS, INDEX_STATUS = "registry.get", "registry.list", "discovery.status"
-STANDING, STORED = "groups.standing", "uploads.stored"
-REMOVE_AGENT, PRUNE = "registry.remove", "groups.prune"
-SEARCH, REPORT = "discovery.search", "discovery.report"
-AGENT_REQUESTS: Mapping[str, str] = {
-    REGISTER: "register the agent's card",
-    RENEW: "renew the agent's lease",
-    RENEW_AT_ALL: "renew the agent's lease at all registries, after a timeout of one; the first reply counts",
-    DEREGISTER: "end the agent's lease",
-    LAUNCH: "launch groups that the agent owns",
-    INVITE: "invite agents into a group in which the agent holds the floor",
-    ABANDON: "end a goal for which the agent found no members",
-    SYNC: "fetch missed entries of the agent's groups",
-    MEMBERSHIPS: "list the agent's open groups",
-    GET_FILE: "read a piece of a file that was announced to the agent",
-    PUT_FILE: "store a piece of a file for a group of the agent",
-    SEARCH: "search for agents as an agent",
-    REPORT: "report the outcomes of tasks of the agent's groups",
-}
-"""Requests of agents, with the purpose of each."""
-USER_REQUESTS: Mapping[str, str] = {
-    CANCEL: "cancel a goal of the user, with all its groups",
-    ANSWER: "answer a question of a group or task of the user's goals",
-    GET_UPLOAD: "read a piece of a goal's file as a user",
-    PUT_UPLOAD: "upload a piece of a file for a goal",
-    PUT_TEAM: "store a team under its name",
-    GET_TEAM: "read a team by its name",
-    LIST_TEAMS: "list named teams",
-    SEARCH: "search for agents as a user",
-}
-"""Requests of users, with the purpose of each."""
-STATUS_REQUESTS: Mapping[str, str] = {
-    GET_AGENTS: "read cards by id",
-    LIST_AGENTS: "list cards by pages",
-    INDEX_STATUS: "read the state of discovery's index",
-    STANDING: "read the state of JetStream",
-    STORED: "read the owners of most stored bytes",
-}
-"""Requests of users, observers and admins, with the purpose of each."""
-ADMIN_REQUESTS: Mapping[str, str] = {
-    REMOVE_AGENT: "remove an agent",
-    PRUNE: "remove goals that ended long ago",
-    f"{CANCEL}.*": "cancel a user's goal as an admin",
-    f"{ANSWER}.*": "answer a question to a user as an admin",
-}
-"""Requests of admins, with the purpose of each."""
-GROUP_SEARCH = f"{ROOT}.service.groups.{SEARCH}"
-"""Subject to search for agents as group setup."""
+"""List the agent's open groups."""
+GET_FILE = "groups.file"
+"""Read a piece of a file that was announced to the agent."""
+PUT_FILE = "groups.put"
+"""Store a piece of a file for a group of the agent."""
+SEARCH = "discovery.search"
+"""Search for agents."""
+REPORT = "discovery.report"
+"""Report the outcomes of tasks of the agent's groups."""
 
-GOALS_LIST, GOALS_GET, GROUPS_LIST, LOG_PAGE, DEAD_PAGE = "goals.list", "goals.get", "groups.list", "log.page", "dead.page"
-READ_REQUESTS: Mapping[str, str] = {
-    GOALS_LIST: "list goals",
-    GOALS_GET: "read a goal",
-    GROUPS_LIST: "list groups, or read one",
-    LOG_PAGE: "read entries of a group's log",
-    DEAD_PAGE: "read dead letters",
-}
-"""Read requests (`ioa.protocol.setup.reads`) of users, for their own goals, and of readers, for the goals of all users."""
+# Requests of users
+CANCEL = "groups.cancel"
+"""Cancel a goal of the user, with all its groups."""
+ANSWER = "groups.answer"
+"""Answer a question of a group or task of the user's goals."""
+GET_UPLOAD = "uploads.get"
+"""Read a piece of a goal's file as a user."""
+PUT_UPLOAD = "uploads.put"
+"""Upload a piece of a file for a goal."""
+PUT_TEAM = "groups.put_team"
+"""Store a team under its name."""
+GET_TEAM = "groups.team"
+"""Read a team by its name."""
+LIST_TEAMS = "groups.teams"
+"""List named teams."""
+
+# Requests of users, observers and admins
+GET_AGENTS = "registry.get"
+"""Read cards by id."""
+LIST_AGENTS = "registry.list"
+"""List cards by pages."""
+INDEX_STATUS = "discovery.status"
+"""Read the state of discovery's index."""
+STANDING = "groups.standing"
+"""Read the state of JetStream."""
+STORED = "uploads.stored"
+"""Read the owners of most stored bytes."""
+
+# Requests of admins
+REMOVE_AGENT = "registry.remove"
+"""Remove an agent."""
+PRUNE = "groups.prune"
+"""Remove goals that ended long ago."""
+
+# Read requests (`ioa.protocol.setup.reads`) of users, for their own goals, and of readers, for the goals of all users
+GOALS_LIST = "goals.list"
+"""List goals."""
+GOALS_GET = "goals.get"
+"""Read a goal."""
+GROUPS_LIST = "groups.list"
+"""List groups, or read one."""
+LOG_PAGE = "log.page"
+"""Read entries of a group's log."""
+DEAD_PAGE = "dead.page"
+"""Read dead letters."""
+READ_REQUESTS = (GOALS_LIST, GOALS_GET, GROUPS_LIST, LOG_PAGE, DEAD_PAGE)
 
 AUDIT_PAGE = "audit.page"
-"""Request of auditors, for a page of the audit log."""
+"""Read a page of the audit log, as an auditor."""
+
+GROUP_SEARCH = f"{ROOT}.service.groups.{SEARCH}"
+"""Subject to search for agents as group setup."""
 
 ANY_GOAL = f"{ROOT}.goal.*"
 ANY_ADDRESSED_GOAL = f"{ROOT}.goal.*.*"

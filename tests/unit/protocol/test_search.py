@@ -37,8 +37,6 @@ def asked(**need: Any) -> dict[str, Any]:
         (asked(filters={"tags": "red"}), "needs.0.filters.tags: Input should be a valid tuple"),
         (asked(filters={"not_self": True}), "not_self needs the asking agent in `by`"),
         ({**asked(), "budget": 0}, "budget: Input should be greater than or equal to 1"),
-        ({"characteristics": [" "]}, "needs.0.text: String should have at least 1 character"),
-        ({"characteristics": []}, "needs: Tuple should have at least 1 item"),
         ("charts", "payload: Input should be a valid dictionary"),
     ],
 )
@@ -53,12 +51,6 @@ def test_all_filters_travel() -> None:
     filters = Filters(online=False, pool="tables", tags=("a", "b"), version="2", not_self=True)
     search = Search(needs=(Need(text="数据 图表", filters=filters, k=100),), by=AgentId("me"), budget=7, purpose="goal-1")
     assert decode(Search, encode(search)) == search
-
-
-def test_the_flat_list_of_the_paper_makes_a_need_of_each() -> None:
-    """Characteristics are needs with the usual filters."""
-    search = validate(Search, {"characteristics": ["draws charts", "writes songs"]})
-    assert search.needs == (Need(text="draws charts"), Need(text="writes songs"))
 
 
 def test_a_load_beyond_all_bounds_is_cut() -> None:
