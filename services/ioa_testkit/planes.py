@@ -31,8 +31,8 @@ from ioa_testkit.word_engines import open_word_engines
 RENEW_EVERY = timedelta(milliseconds=200)
 """Lease renewal interval. Short, because a renewal shows an agent the groups whose first push it missed."""
 
-_TASK_LEASE = timedelta(seconds=30)
 _LEASE = timedelta(seconds=30)
+"""Lease of an agent, and of a task."""
 _FLOOR_TIMEOUT = timedelta(seconds=60)
 _MODEL_PATIENCE = timedelta(seconds=2)
 _START_PATIENCE = timedelta(seconds=20)
@@ -87,7 +87,7 @@ async def open_plane(
             lease=_LEASE,
             renew_every=RENEW_EVERY,
             floor_timeout=floor_timeout,
-            task_lease=_TASK_LEASE,
+            task_lease=_LEASE,
             model_patience=model_patience,
         )
         stop, services = StopSignal(), (serve_registry, serve_groups, serve_router, serve_discovery)

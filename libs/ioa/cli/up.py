@@ -129,7 +129,7 @@ async def report_model(terminal: Terminal, model: ModelSettings | None) -> None:
     from ioa.cli.doctor import model_finding  # the system is ready before this import
 
     finding = model_finding(None if model is None else await ask_model(model))
-    terminal.progress.print(continued(f"model: {finding.message}"))
+    terminal.progress.print(continued(f"model: {finding.message} {finding.hint}".rstrip()))
 
 
 def examples() -> Path:

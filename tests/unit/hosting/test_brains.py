@@ -38,14 +38,14 @@ async def test_without_a_model_rules_decide(capsys: pytest.CaptureFixture[str]) 
     """It is reported, and no model is called."""
     await report_model(Terminal(as_json=False), model_of({"OPENAI_API_KEY": KEY}))
     finding = model_finding(None)
-    assert (capsys.readouterr().err, finding.health) == ("brain: rules (no model set)\n", Health.OK)
+    assert (capsys.readouterr().err, finding.health) == (f"model: {finding.message}\n", Health.OK)
 
 
 async def test_model_is_reported_with_its_host_and_fault(capsys: pytest.CaptureFixture[str]) -> None:
     """The model, the host, and the seconds or the fault with its fix; the key is not shown."""
     answers, rejects = await _told(capsys, completion('{"word": "ready"}')), await _told(capsys, Line(status=401, body=KEY))
-    assert answers.startswith("brain: tiny at 127.0.0.1:") and answers.endswith(" s\n")
-    assert "does not serve: " in rejects and "refuses the key (401). Check IOA_LLM_API_KEY." in rejects
+    assert answers.startswith("model: tiny at 127.0.0.1:") and answers.endswith(" s\n")
+    assert "does not serve as agents ask it: " in rejects and "refuses the key (401). Check IOA_LLM_API_KEY." in rejects
     assert KEY not in answers + rejects
 
 
