@@ -116,7 +116,7 @@ def read_transcript(entries: Iterable[StoredEntry]) -> Transcript:
 
 
 def line_row(line: Line, started: datetime, excerpt: int | None = None) -> Table:
-    """Lay out a line: time, speaker, act, and the text to the right; nested teams are indented."""
+    """Format a line as a row: time, speaker, act, and the text to the right; nested teams are indented."""
     bars = "│ " * line.depth
     row = Table.grid(padding=(0, 2, 0, 0))
     for width in (_CLOCK_WIDTH, len(bars) + _SPEAKER_WIDTH, _ACT_WIDTH):
