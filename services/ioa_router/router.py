@@ -6,7 +6,6 @@ Its only state outside the groups' logs is the time of the last progress report 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -38,20 +37,6 @@ ROUTER_NAME = AgentId("router")
 _log = structlog.get_logger(__name__)
 
 
-@dataclass
-class _Check:
-    """A running check of a group's deadlines. Timers that fire meanwhile request one more check, with the latest of their times."""
-
-    fired_at: datetime | None
-    again: bool = False
-
-    def repeat(self, fired_at: datetime | None) -> None:
-        """Request one more check."""
-        self.again = True
-        if fired_at is not None:
-            self.fired_at = max(fired_at, self.fired_at or fired_at)
-
-
 class Router:
     """Answer `say` requests and act on deadlines. Any replica can serve any group."""
 
@@ -59,7 +44,6 @@ class Router:
         self._ports = ports
         self._progress = progress
         self._reports = ReportTimes(ports.clock.now())
-        self._checks: dict[CommId, _Check] = {}
 
     async def say(self, subject: str, data: bytes) -> bytes:
         """Append a member's message to its group's log, or reject it; return an encoded `SayReply`.
@@ -95,9 +79,6 @@ class Router:
 
         Missing timers, results and entries of the open index are written again: a power failure can remove acknowledged writes.
 
-        While a check of the group runs, further timers of the group only request one more check and return, so a group with many
-        timers does not delay the timers of other groups. If a check fails, its own timer is delivered again, which covers them.
-
         Args:
             comm_id: The group.
             fired_at: Time at which the timer fired, by the clock of JetStream. If this machine's clock is slow, the
@@ -108,18 +89,20 @@ class Router:
             UnavailableError: The timer must be delivered again.
         """
         log_context.bind({"comm_id": comm_id})
-        check = self._checks.get(comm_id)
-        if check is not None:
-            check.repeat(fired_at)
-            return
-        check = self._checks[comm_id] = _Check(fired_at)
-        try:
-            await self._check(comm_id, check, again=again)
-            while check.again:
-                check.again = False
-                await self._check(comm_id, check)
-        finally:
-            del self._checks[comm_id]
+        head, now = await self._ports.ledger.head(comm_id), self._ports.clock.now()
+        at = max(now, fired_at or now)
+        if again and head is not None:
+            await self._ports.ledger.push_again(head)
+        if head is None:
+            await self._expire_goal(comm_id, at)
+        elif head.entry.state.phase.is_terminal:
+            await self._ports.ledger.settle(head.entry.state)
+        else:
+            state = await self._advance(comm_id, head.entry.state, at)
+            await self._ports.ledger.rearm(comm_id, state)
+            await self._ports.ledger.settle(state)
+            if not state.phase.is_terminal:
+                await self._index(state)
 
     async def end_unreadable(self, error: UnreadableEntryError, fired_at: datetime) -> None:
         """Publish a failed result for the goal of an unreadable group at its deadline; before, schedule the timer again.
@@ -230,22 +213,6 @@ class Router:
             why = f"{message.header.sender} was removed from {message.header.comm_id}."
             refusal = IllegalEventError(RejectionCode.NOT_A_MEMBER, why)
         return _rejected(refusal)
-
-    async def _check(self, comm_id: CommId, check: _Check, *, again: bool = False) -> None:
-        head, now = await self._ports.ledger.head(comm_id), self._ports.clock.now()
-        at = max(now, check.fired_at or now)
-        if again and head is not None:
-            await self._ports.ledger.push_again(head)
-        if head is None:
-            await self._expire_goal(comm_id, at)
-        elif head.entry.state.phase.is_terminal:
-            await self._ports.ledger.settle(head.entry.state)
-        else:
-            state = await self._advance(comm_id, head.entry.state, at)
-            await self._ports.ledger.rearm(comm_id, state)
-            await self._ports.ledger.settle(state)
-            if not state.phase.is_terminal:
-                await self._index(state)
 
     async def _advance(self, comm_id: CommId, state: GroupState, at: datetime) -> GroupState:
         try:

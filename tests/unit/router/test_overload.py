@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ioa.errors import PayloadTooLargeError
-from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
+from ioa.group.events import CancelRequested, EncodedEntry, Said
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected
 from ioa.ports.group_log import StoredEntry
@@ -68,21 +68,6 @@ async def test_deadlines_and_cancellations_go_before_messages(plane: Plane) -> N
         group.create_task(plane.ledgers[0].record(ROOM, CancelRequested(at=plane.clock.now(), why="Enough.")))
     refused = [answer.code for answer in (one.result() for one in sent) if isinstance(answer, Rejected)]
     assert (await plane.reason(), set(refused), len(refused) >= 18) == (Reason.CANCELLED, {RejectionCode.GROUP_ENDED}, True)
-
-
-async def test_many_timers_of_one_group_are_one_look_and_one_more(plane: Plane) -> None:
-    """Timers that fire while their group is looked at return at once; it is looked at once more, with the latest time."""
-    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
-    lock, fired_at = plane.ledgers[0]._known.of(ROOM).lock, plane.clock.now()
-    async with asyncio.TaskGroup() as group, lock.held():
-        looking = group.create_task(plane.routers[0].fire_timer(ROOM, fired_at))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        for seconds in (50, 10, 20):
-            await plane.routers[0].fire_timer(ROOM, fired_at + timedelta(seconds=seconds))
-        assert not looking.done()
-    fired = [stored.entry.event for stored in await plane.entries() if isinstance(stored.entry.event, TimerFired)]
-    assert ([event.at for event in fired], await plane.reason()) == ([fired_at + timedelta(seconds=50)], Reason.DEADLINE)
 
 
 async def test_followers_receive_about_one_report_per_second(plane: Plane) -> None:
