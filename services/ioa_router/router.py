@@ -185,7 +185,7 @@ class Router:
     async def _accept_report(self, message: Message, report: InformTaskProgress) -> Accepted | None:
         """Accept a progress report without an entry; return None if the report needs an entry or is not legal."""
         comm_id, said = message.header.comm_id, Said(at=self._ports.clock.now(), message=message)
-        seen, _ = await self._ports.ledger.seen(comm_id)
+        seen = await self._ports.ledger.seen(comm_id)
         if seen is None or needs_entry(seen.entry.state, said, report):
             return None
         if self._reports.is_too_soon(seen.entry.state, report.task_id, said.at):
@@ -200,7 +200,7 @@ class Router:
         Raises:
             NotFoundError: The group does not exist, or the sender is not a member.
         """
-        seen, _ = await self._ports.ledger.seen(message.header.comm_id)
+        seen = await self._ports.ledger.seen(message.header.comm_id)
         if seen is None or not seen.entry.state.is_member(message.header.sender):
             rejections.labels(refusal.code).inc()
             raise no_group(message.header.comm_id)

@@ -169,25 +169,15 @@ class GroupLedger:
             known.remember(head)
         return head
 
-    async def seen(self, comm_id: CommId, *, fresh: bool = False) -> tuple[StoredEntry | None, bool]:
-        """Return the last entry that this process knows of a group, and whether it was read just now.
-
-        Args:
-            comm_id: The group.
-            fresh: Read from the leader of the log even if an entry is cached.
-
-        Raises:
-            UnavailableError: The log does not answer.
-        """
+    async def seen(self, comm_id: CommId) -> StoredEntry | None:
+        """Return the last entry that this process knows of a group; it is read if none is cached."""
         group = self._known.of(comm_id)
-        if group.head is not None and not fresh:
-            return group.head, False
-        async with group.lock.held(urgent=False):
-            if group.head is not None and not fresh:
-                return group.head, False
-            head = await self._log.last(comm_id)
-            group.remember(head)
-            return head, True
+        head = group.head
+        if head is None:
+            async with group.lock.held():
+                head = group.head or await self._log.last(comm_id)
+                group.remember(head)
+        return head
 
     async def push_again(self, stored: StoredEntry) -> None:
         """Push an entry to all members again, because the process that appended it may have stopped before it pushed.
