@@ -24,9 +24,8 @@ from ioa.group.events import (
     kind_of,
 )
 from ioa.group.limits import UNLIMITED, GroupLimits, exceeded_limit
-from ioa.group.members import ADD, check_invitation, invitable_roles
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.deciding import NAMING, digest_of, nameable
+from ioa.group.policy.deciding import ADD, NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import blanks_of, check_fields, form_of
 from ioa.group.policy.hearing import addressees, hides, is_draft, is_reviewed
@@ -55,7 +54,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.policy import END, Form, Guard, Policy
+from ioa.protocol.policy import END, Form, Guard, Name, Policy
 
 
 class Offer(NamedTuple):
@@ -155,7 +154,7 @@ def offer(
         return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
     if isinstance(stage, Asking) and policy is not None:
         members = state.hearing if stage.about == "watch" else ()
-        roles = invitable_roles(policy, state, agent_id)
+        roles = _invitable_roles(policy, state, agent_id)
         return Offer(options=stage.options, default=stage.default, about=stage.about, members=members, invites=roles)
     return None
 
@@ -180,7 +179,7 @@ def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool) -> Offer:
         addressees=addressees(policy, state, agent_id) if narrows else (),
         guards=node.guards,
         writes=node.writes,
-        invites=invitable_roles(policy, state, agent_id) if node.invites else (),
+        invites=_invitable_roles(policy, state, agent_id) if node.invites else (),
         reviewed=is_draft(policy, state, state.members[number]),
         asks=node.asks,
         tasks=node.tasks,
@@ -273,7 +272,7 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
         case MemberLost(agent_id=agent_id) if any(one.human and one.agent_id == agent_id for one in state.members):
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is a person, and persons are never lost.")
         case MemberJoined():
-            check_invitation(state, event, policy)
+            _check_invitation(state, event, policy)
     payload = event.message.payload if isinstance(event, Said) else None
     new = payload.tasks if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else ()
     if rejected := exceeded_limit(state, row.kind, limits, new):
@@ -303,6 +302,29 @@ def _check_sender(state: GroupState, event: Event, row: Row, policy: Policy | No
     if sender not in state.floor:
         holds = "Others hold" if hides(policy) else f"{', '.join(state.floor) or 'No member'} holds"
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holds} the floor, not {sender}.")
+
+
+def _invitable_roles(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Name, ...]:
+    """Return the roles in which a member with the floor, or a watcher, may invite agents: none that hears more than itself."""
+    stage, where = state.stage, state.course
+    assert where is not None
+    node = policy.nodes[where.node]
+    if isinstance(stage, Asking):
+        able = policy.able(policy.role_numbers) if stage.about == "watch" and ADD in stage.options else ()
+    else:
+        able = policy.able(node.roles) if node.invites and not where.opening else ()
+    more = policy.hearing_more(state.members[state.number_of(agent_id)].roles) if able else ()
+    return tuple([role for role in able if policy.role_numbers[role] not in more])
+
+
+def _check_invitation(state: GroupState, joined: MemberJoined, policy: Policy | None) -> None:
+    """Reject an invitation of a member, or in a role that is not offered."""
+    if state.is_member(joined.card.agent_id):
+        why = f"{joined.card.agent_id} is in the group, or was removed from it."
+        raise IllegalEventError(RejectionCode.NO_CHANGE, why)
+    if policy is not None and joined.role not in (able := _invitable_roles(policy, state, joined.by)):
+        why = f"Name the role of the new member: one of {', '.join(able)}." if able else "No member may be invited now."
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
 
 
 _ALWAYS_OFFERED = (Pass, Thinking, Conclusion)

@@ -1,4 +1,4 @@
-"""The turns of a group: messages of members with the floor or a seat, passes, silence, and lost and returned members.
+"""The course of a group: its launch, messages, passes and silence, and members that join, are lost or return.
 
 A free group has one rule of turns: the speaker names the next speaker, or several that speak in parallel, and has the floor again
 after them. Under a policy `ioa.group.policy.course` selects the next speaker. The conclusion is the same in both.
@@ -13,6 +13,8 @@ from ioa.group import floor, questions, tasks
 from ioa.group.events import (
     CancelRequested,
     Event,
+    GroupLaunched,
+    LaunchAbandoned,
     MemberJoined,
     MemberLost,
     MemberReturned,
@@ -21,10 +23,10 @@ from ioa.group.events import (
     Said,
     TimerFired,
 )
-from ioa.group.members import join
 from ioa.group.policy import deciding
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.course import (
+    begin,
     count_turn,
     end_discussion,
     gather,
@@ -38,10 +40,14 @@ from ioa.group.policy.turns import hub_of
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
+    Charter,
     Concluding,
     Discussing,
+    Ended,
     Gathering,
     GroupState,
+    Limits,
+    Member,
     Monologue,
     Next,
     OpenTask,
@@ -50,6 +56,7 @@ from ioa.group.state import (
     Waiting,
     WaitingTask,
 )
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Pass, PassCause, Phase, Thinking
@@ -59,6 +66,68 @@ MAX_REMARKS = 8
 """Maximum messages of a member in a row that are compared with its next message."""
 _REMARKS = (Discussion, Pass, Thinking)
 """Messages that continue a monologue."""
+
+
+def launch(_state: None, launched: GroupLaunched, _policy: Policy | None) -> GroupState:
+    """Open a group. Its owner has the floor, or under a policy the first speaker.
+
+    Raises:
+        IllegalEventError: The owner is not a member.
+    """
+    charter, policy = launched.charter, launched.charter.policy
+    members = []
+    for card in charter.team_members:
+        roles = tuple([number for number, casting in enumerate(charter.cast) if card.agent_id in casting.members])
+        human = policy is not None and any(policy.roles[role].human for role in roles)
+        members.append(Member(agent_id=card.agent_id, patience=card.patience, roles=roles, human=human))
+    state = GroupState(
+        comm_id=charter.comm_id,
+        goal_id=charter.goal_id,
+        user=charter.user,
+        owner=charter.owner,
+        members=tuple(members),
+        limits=charter.limits,
+        depth=charter.team_up_depth,
+        parent=charter.parent,
+        stage=Discussing(holder=charter.owner, until=launched.at, since=launched.at),
+        turn=0,
+        spent=launched.usage,
+        decisions=_decisions(launched.decided_by),
+        ruled=_ruled(charter) if policy is None else (),
+    )
+    if not state.is_member(charter.owner):
+        raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
+    if policy is not None:
+        return begin(state, policy, launched.at)
+    return state.model_copy(update=floor.granted(state, charter.owner, launched.at))
+
+
+def _ruled(charter: Charter) -> tuple[AgentId, ...]:
+    """Return the members that rules speak for, if a model speaks for the owner."""
+    speaks = {card.agent_id: card.speaks for card in charter.team_members}
+    return tuple(agent_id for agent_id, by in speaks.items() if by == "rules") if speaks.get(charter.owner) == "model" else ()
+
+
+def _decisions(by: DecidedBy | None) -> tuple[Decisions, ...]:
+    return () if by is None else (Decisions(by=by, count=1),)
+
+
+def abandon(_state: None, abandoned: LaunchAbandoned, _policy: Policy | None) -> GroupState:
+    """End a goal without a group."""
+    return GroupState(
+        comm_id=abandoned.comm_id,
+        goal_id=abandoned.goal_id,
+        user=abandoned.user,
+        owner=abandoned.by,
+        members=(),
+        limits=Limits(max_turns=1, deadline=abandoned.at),
+        depth=0,
+        parent=abandoned.parent,
+        stage=Ended(reason=abandoned.reason, content=abandoned.content, ended_at=abandoned.at),
+        turn=0,
+        spent=abandoned.usage,
+        decisions=_decisions(abandoned.decided_by),
+    )
 
 
 def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy | None) -> GroupState:
@@ -418,8 +487,17 @@ def _mark(state: GroupState, agent_id: AgentId, **changed: object) -> GroupState
 
 
 def invite(state: GroupState, joined: MemberJoined, policy: Policy | None) -> GroupState:
-    """Add an invited member; an invitation by a watcher is its decision."""
-    after = join(state, joined, policy)
+    """Add an invited member. The inviter keeps the floor; an invitation by a watcher is its decision."""
+    where, agent_id = state.course, joined.card.agent_id
+    ruled = (*state.ruled, agent_id) if joined.ruled else state.ruled
+    changed: dict[str, object] = {"ruled": ruled}
+    roles: tuple[int, ...] = ()
+    if policy is not None and where is not None and joined.role is not None:
+        roles = (policy.role_numbers[joined.role],)
+        grown = {"taken": (*where.taken, 0), "total": (*where.total, 0) if policy.counts_totals else ()}
+        changed["course"] = where.model_copy(update=grown)
+    changed["members"] = (*state.members, Member(agent_id=agent_id, patience=joined.card.patience, roles=roles))
+    after = state.model_copy(update=changed)
     if policy is None or not isinstance(after.stage, Asking):
         return after
     return deciding.ask_next_watcher(scene_of(policy, after), joined.at)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from ioa.group import members, questions, speaking, tasks
+from ioa.group import questions, speaking, tasks
 from ioa.group.events import (
     CancelRequested,
     GroupLaunched,
@@ -351,13 +351,13 @@ _ROWS = (
     _event(
         GroupLaunched,
         Sender.SETUP,
-        members.launch,
+        speaking.launch,
         Cell(None, (_D, _G, _Q), "the group is opened; its owner has the floor, or the first speaker of its policy", _CHARGED),
     ),
     _event(
         LaunchAbandoned,
         Sender.SETUP,
-        members.abandon,
+        speaking.abandon,
         Cell(None, (_FAILED, Phase.CANCELLED), "the goal ended before it had a group; launches are rejected"),
     ),
 )

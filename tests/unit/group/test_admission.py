@@ -38,13 +38,12 @@ def _passed(story: Scenario, payload: Payload, sender: AgentId = ADA) -> Payload
 @pytest.mark.parametrize("node", [GUARDED, REVIEWED])
 def test_note_in_a_node_with_guards_or_a_review_loses_its_words(node: Mapping[str, Any]) -> None:
     """All members hear a note at once, and neither guards nor a review check it."""
-    note = SALE
     policy = policy_of({"name": "x", "roles": ["a"], "max": 9, "then": "y", **node}, {"name": "y", "roles": ["b", "c"]})
     story = launched_under(policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
-    assert _passed(story, Thinking(note=note)) == Thinking()
+    assert _passed(story, Thinking(note=SALE)) == Thinking()
     plain = policy_of({"name": "x", "roles": ["a", "b", "c"], "max": 9})
     free = launched_under(plain, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
-    assert _passed(free, Thinking(note=note)) == Thinking(note=note)
+    assert _passed(free, Thinking(note=SALE)) == Thinking(note=SALE)
 
 
 HEARD: Mapping[str, Mapping[str, Any]] = {

@@ -25,7 +25,7 @@ from ioa.group.events import (
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
-from ioa.group.members import ADD
+from ioa.group.policy.deciding import ADD
 from ioa.group.questions import MAX_QUESTIONS
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState, OpenTask

@@ -37,7 +37,7 @@ from ioa.errors import InvalidInputError
 from ioa.group.events import Said
 from ioa.group.legality import Offer, check_discussion
 from ioa.group.machine import step
-from ioa.group.members import ADD
+from ioa.group.policy.deciding import ADD
 from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
 from ioa.group.rejection import IllegalEventError, RejectionCode

@@ -12,7 +12,6 @@ from datetime import datetime
 
 from ioa.group import floor
 from ioa.group.events import MessageRefused, Said
-from ioa.group.members import ADD
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
     ask,
@@ -37,6 +36,8 @@ from ioa.protocol.policy import END, NOTHING, STAY, Policy, Watcher
 
 PASS, REJECT = "pass", "reject"
 """Options of a reviewer."""
+ADD = "add"
+"""The option of a watcher that invites an agent."""
 NAMING = ("remove", "hint")
 """Options of a watcher that name members."""
 MAX_STRUCK = 128
