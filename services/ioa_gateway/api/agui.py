@@ -20,7 +20,6 @@ from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.questions import parse_item, question_in_words
 from ioa.errors import IoaError
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_LABEL_CHARS, GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
@@ -68,15 +67,11 @@ async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: L
     if asked.resume:
         name, after = await _resume(call, asked.resume)
     else:
-        name, after = (await call.client.launch(call.with_caller(_order(call, pool, asked)))).name, 0
+        goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
+        order = goal_of(asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
+        name, after = (await call.client.launch(call.with_caller(order))).name, 0
     events = _events(call, {"threadId": asked.threadId, "runId": asked.runId}, name, last_event_id or after)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
-
-
-def _order(call: ApiCall, pool: str, asked: RunInput) -> GoalOrder:
-    goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
-    goal = goal_of(asked.messages, pool)
-    return goal.model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
 async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalName, int]:
@@ -87,30 +82,24 @@ async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalNa
     for one in answers:
         if one.interruptId in asked:
             await call.client.answer(one.interruptId, one.answer(asked[one.interruptId]))
-    return GoalName(group.state.user, group.state.goal_id), group.seq
+    return group.state.goal_name, group.seq
 
 
 async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after: int) -> AsyncGenerator[bytes, None]:
     """Yield the events of a run: those after a sequence, until its goal ends or asks its user."""
-    written, is_behind = RunEvents(), after > 0
+    written = RunEvents()
     yield encode_event({"type": "RUN_STARTED", **named})
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": {"goal_id": name.goal_id, "comm_id": name.comm_id}})
     try:
-        # Read from the first entry: events after `after` depend on earlier entries.
-        async with aclosing(follow_goal(call, name, 0)) as news:
+        async with aclosing(follow_goal(call, name, after)) as news:
             async for one in news:
                 if one is None:
                     yield HEARTBEAT
                 elif isinstance(one, GoalResult):
                     yield b"".join(map(encode_event, (*written.end(), _ending(one, named))))
                 elif not isinstance(one, GoalStatus):
-                    if "seq" not in one:  # a progress report
-                        continue
-                    current = [*written.current()] if is_behind and one["seq"] > after else []
-                    events = [*current, *written.of(one)]
-                    if one["seq"] > after and events:
-                        is_behind = False
-                        yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
+                    events = [*written.of(one)] if "seq" in one else []  # not of a progress report
+                    yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
                 elif interrupts := [_interrupt(question) for question in questions_to(call.caller, one)]:
                     outcome = {"type": "interrupt", "interrupts": interrupts}
                     yield b"".join(map(encode_event, (*written.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome})))
@@ -121,13 +110,8 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
 
 
 def _interrupt(question: OpenQuestion) -> Event:
-    return {
-        "id": question.item,
-        "reason": "question",
-        "message": question_in_words(question),
-        "responseSchema": answer_schema(question),
-        "expiresAt": question.until.isoformat(),
-    }
+    shown = {"reason": "question", "message": question_in_words(question), "responseSchema": answer_schema(question)}
+    return {"id": question.item, **shown, "expiresAt": question.until.isoformat()}
 
 
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
@@ -161,13 +145,6 @@ class RunEvents:
         yield from (_activity(name, now) for name, now in activities.items() if known.get(name) != now)
         if entry["ended"] is None:
             self._activities[comm_id] = activities
-
-    def current(self) -> Iterator[Event]:
-        """Yield the current step and activities, for a client that continues a stream."""
-        if self._step is not None:
-            yield {"type": "STEP_STARTED", "stepName": self._step}
-        for activities in self._activities.values():
-            yield from map(_activity, activities.keys(), activities.values())
 
     def end(self) -> Iterator[Event]:
         """Yield the end of the last step."""
