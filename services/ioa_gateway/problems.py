@@ -121,15 +121,13 @@ async def _on_error(request: Request, error: Exception) -> Response:
     return respond_to_error(error, request.url.path)
 
 
-async def _on_validation_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError), "it is registered for this class"
+async def _on_validation_error(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     place = ".".join(str(part)[:64] for part in first["loc"])
     return respond_to_error(InvalidInputError(f"{place}: {why_of(first)[:300]}."), request.url.path)
 
 
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException), "it is registered for this class"
+async def _on_http_exception(request: Request, error: HTTPException) -> Response:
     if isinstance(error.__cause__, IoaError):  # FastAPI wraps errors of reading a body
         return respond_to_error(error.__cause__, request.url.path)
     code = "not_found" if error.status_code == STATUS[NotFoundError] else "invalid_input"

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
-from ioa.cancellation import fail_after
+from ioa.cancellation import fail_at
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.texts import check_texts
 
@@ -38,20 +38,17 @@ def limited(receive: Receive, max_bytes: int) -> Receive:
         PayloadTooLargeError: The body is too long.
         BodyTimeoutError: The body does not arrive, or too slowly.
     """
-    now = asyncio.get_running_loop().time
-    size, waited, is_complete = 0, 0.0, False
+    begun_at, size, is_complete = asyncio.get_running_loop().time(), 0, False
 
     async def receive_limited() -> Message:
-        nonlocal size, waited, is_complete
+        nonlocal size, is_complete
         if is_complete:  # the next message is the disconnect of the client
             return await receive()
-        started = now()
         try:
-            async with fail_after(SILENCE.total_seconds() + size / _BYTES_PER_SECOND - waited):
+            async with fail_at(begun_at + SILENCE.total_seconds() + size / _BYTES_PER_SECOND):
                 message = await receive()
         except TimeoutError:
             raise BodyTimeoutError("The body did not arrive in time.") from None
-        waited += now() - started  # without the time that the handler takes for a part
         size += len(message.get("body", b""))
         if size > max_bytes:
             raise PayloadTooLargeError(

@@ -34,7 +34,7 @@ from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.texts import check_texts
 from ioa_gateway.api.goals import MAX_SEQUENCE
@@ -51,7 +51,7 @@ from ioa_gateway.open_questions import (
 from ioa_gateway.pagination import page_of
 from ioa_gateway.sse import text_of
 
-_MAX_WAIT_SECONDS = 50
+_MAX_WAIT_SECONDS, _MAX_TURNS = 50, 40
 _MAX_FILE_BYTES = 2_000_000
 _FIRST_WITH_INPUT = "2026-07-28"
 """The first version of MCP in which a tool's result can ask the client for input."""
@@ -132,13 +132,15 @@ async def start_group(
     goal: Annotated[str, Field(description="the goal, with all information that agents need")],
     files: Annotated[Sequence[TextFile], Field(description="input files")] = (),
     agent: Annotated[str | None, Field(description="the leading agent, from find_agents; null for the best one")] = None,
-    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40,
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] = _MAX_TURNS,
     key: Key = None,
 ) -> Started:
     """Start a goal, for which agents form a team. Returns at once; call wait for the result."""
     call = _call(context, Scope.GOALS_WRITE)
     goal_id = None if key is None else call.caller.goal_id("m", "start", key)
-    return Started(goal_id=(await _launch(call, goal, files, agent, max_turns, goal_id)).goal_id)
+    inputs = [file.model_dump() for file in files]
+    name = await _launch(call, goal=goal, goal_id=goal_id, agent=agent, max_turns=max_turns, inputs=inputs)
+    return Started(goal_id=name.goal_id)
 
 
 async def wait(
@@ -165,7 +167,7 @@ async def ask_agent(
     """
     call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
     goal_id = await call.goal_id_of_words("m", "ask", agent, task) if key is None else call.caller.goal_id("m", "ask", key)
-    name = await _launch(call, task, (), agent, 40, goal_id, as_task=True)
+    name = await _launch(call, goal=task, goal_id=goal_id, agent=agent, as_task=True, max_turns=_MAX_TURNS)
     return await _waited(context, call, name, seconds, 0)
 
 
@@ -238,18 +240,8 @@ def _request(context: Context) -> Request:
     return request
 
 
-async def _launch(
-    call: ApiCall,
-    goal: str,
-    files: Sequence[TextFile],
-    agent: str | None,
-    max_turns: int,
-    goal_id: GoalId | None,
-    *,
-    as_task: bool = False,
-) -> GoalName:
-    inputs = [file.model_dump() for file in files]
-    fields = {"goal": goal, "goal_id": goal_id, "agent": agent, "as_task": as_task, "max_turns": max_turns, "inputs": inputs}
+async def _launch(call: ApiCall, **fields: object) -> GoalName:
+    """Launch a goal with these fields of a `GoalOrder`."""
     check_texts(fields, "arguments")
     order = call.with_caller(GoalOrder.model_validate(fields))
     return (await call.client.launch(order)).name
