@@ -82,7 +82,7 @@ async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalNa
     for one in answers:
         if one.interruptId in asked:
             await call.client.answer(one.interruptId, one.answer(asked[one.interruptId]))
-    return group.state.goal_name, group.seq
+    return group.state.name, group.seq
 
 
 async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after: int) -> AsyncGenerator[bytes, None]:
