@@ -5,7 +5,6 @@ Event names are past tense. `Said` contains a member's message; the others come 
 
 from __future__ import annotations
 
-import operator
 import weakref
 from typing import Annotated, Literal, NamedTuple
 
@@ -36,7 +35,7 @@ from ioa.protocol.messages import (
     Message,
     Payload,
 )
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy import Name
 from ioa.protocol.usage import NOTHING, Count, Usage
 
@@ -137,7 +136,7 @@ class MemberJoined(Model):
     turn: int
     role: Name | None = None
     why: Annotated[str, Field(max_length=MAX_WHY_CHARS)] = ""
-    ruled: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    ruled: Annotated[bool, OMITTED_IF_EMPTY] = False
 
 
 class CancelRequested(Model):
@@ -213,12 +212,12 @@ class QuestionAnswered(Model):
 
     type: Literal["question_answered"] = "question_answered"
     at: Time
-    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
-    task_id: Annotated[TaskIdField | None, Field(exclude_if=operator.not_)] = None
-    number: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    turn: Annotated[Count, OMITTED_IF_EMPTY] = 0
+    task_id: Annotated[TaskIdField | None, OMITTED_IF_EMPTY] = None
+    number: Annotated[Count, OMITTED_IF_EMPTY] = 0
     answer: Answer
     by: Annotated[str, Field(max_length=200)]
-    key: Annotated[AnswerKey, Field(exclude_if=operator.not_)] = ""
+    key: Annotated[AnswerKey, OMITTED_IF_EMPTY] = ""
 
 
 class Unheard(Model):

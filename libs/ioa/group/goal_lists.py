@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from ioa.group.events import Entry
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.goals import GoalRecord, GoalReference, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa.protocol.messages import Phase
-from ioa.protocol.model import Model
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 from ioa.protocol.setup.reads import GoalPart
 
 AnyGoal = str | GoalName
@@ -44,7 +41,7 @@ class GoalStatus(Model):
     record: GoalRecord
     standing: GroupSnapshot | None = None
     result: GoalResult | None = None
-    lacks_result: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    lacks_result: Annotated[bool, OMITTED_IF_EMPTY] = False
 
     @property
     def phase(self) -> GoalPhase:

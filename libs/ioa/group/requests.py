@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -24,7 +23,7 @@ from ioa.protocol.ids import (
     TaskIdField,
 )
 from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey
-from ioa.protocol.model import Instruction, Model
+from ioa.protocol.model import OMITTED_IF_EMPTY, Instruction, Model
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.texts import shortened
@@ -65,9 +64,9 @@ class LaunchGroup(Instruction, GoalReference):
     """The files of a nested group, in addition to the files of the goal."""
     ticket: ShownTicket = None
     """The ticket of the goal; a nested group needs none, because the log of its parent names its assignee."""
-    policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
+    policy: Annotated[str, Field(max_length=64), OMITTED_IF_EMPTY] = ""
     """The digest of the policy that the owner has read in its goal."""
-    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES), OMITTED_IF_EMPTY] = ()
     """The holders of roles that need a search; group setup fills the others."""
 
 
@@ -125,7 +124,7 @@ class AnswerQuestion(Instruction):
     task_id: TaskIdField | None = None
     number: Count = 0
     answer: Answer
-    key: Annotated[AnswerKey, Field(exclude_if=operator.not_)] = ""
+    key: Annotated[AnswerKey, OMITTED_IF_EMPTY] = ""
 
 
 def no_group(comm_id: CommId) -> NotFoundError:

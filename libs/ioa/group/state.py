@@ -7,7 +7,6 @@ conversation. Data of a single phase is in that phase's stage class.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -29,7 +28,7 @@ from ioa.protocol.ids import (
     turn_of_task_id,
 )
 from ioa.protocol.messages import PassCause, Phase, Question, TaskOutcome
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
 from ioa.protocol.teams.stored_teams import ReferenceField
 from ioa.protocol.usage import NOTHING, Count, Usage
@@ -114,8 +113,8 @@ class Charter(GoalReference):
     plan: tuple[PlannedTask, ...] = ()
     traceparent: str = ""
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
-    policy: Annotated[Policy | None, Field(exclude_if=operator.not_)] = None
-    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+    policy: Annotated[Policy | None, OMITTED_IF_EMPTY] = None
+    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES), OMITTED_IF_EMPTY] = ()
     labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -148,9 +147,9 @@ class Member(Model):
     lost: bool = False
     lost_at: Time | None = None
     patience: Patience | None = None
-    roles: Annotated[tuple[int, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
-    removed: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    human: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    roles: Annotated[tuple[int, ...], Field(max_length=MAX_ROLES), OMITTED_IF_EMPTY] = ()
+    removed: Annotated[bool, OMITTED_IF_EMPTY] = False
+    human: Annotated[bool, OMITTED_IF_EMPTY] = False
 
     @property
     def takes_part(self) -> bool:
@@ -165,11 +164,11 @@ class TaskMode(StrEnum):
     ASYNC = "async"
 
 
-Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS, exclude_if=operator.not_)]
+Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS), OMITTED_IF_EMPTY]
 """The members that know a task, by number: the hearers of its assignment, and its assignee. Empty where all hear all."""
 
 
-TeamOfTask = Annotated[ReferenceField | None, Field(exclude_if=operator.not_)]
+TeamOfTask = Annotated[ReferenceField | None, OMITTED_IF_EMPTY]
 """The stored team that a task names; None without one."""
 
 
@@ -182,7 +181,7 @@ class OfTask(Question):
     """
 
     number: Annotated[int, Field(ge=1)]
-    role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
+    role: Annotated[Name | None, OMITTED_IF_EMPTY] = None
 
 
 class GroupTask(Model):
@@ -195,7 +194,7 @@ class GroupTask(Model):
 
     task_id: TaskIdField
     assignee: AgentIdField
-    subgroup: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
+    subgroup: Annotated[CommIdField | None, OMITTED_IF_EMPTY] = None
     earshot: Earshot = ()
 
     @property
@@ -242,8 +241,8 @@ class OpenTask(UnfinishedTask):
     suspect: bool = False
     deadline: Time | None = None
     spent: Usage = NOTHING
-    asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
-    question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
+    asked: Annotated[Count, OMITTED_IF_EMPTY] = 0
+    question: Annotated[OfTask | None, OMITTED_IF_EMPTY] = None
 
     @property
     def questions(self) -> tuple[OfTask, ...]:
@@ -358,7 +357,7 @@ class Gathering(Model):
     votes: Votes | None = None
     form: Form = ()
     away: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
-    begun: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    begun: Annotated[Count, OMITTED_IF_EMPTY] = 0
 
     @property
     def until(self) -> datetime:
@@ -406,7 +405,7 @@ class Waiting(Model):
     waiter: AgentIdField
     tasks: tuple[TaskIdField, ...] = ()
     until: Time | None = None
-    question: Annotated[Question | None, Field(exclude_if=lambda value: value is None)] = None
+    question: Annotated[Question | None, OMITTED_IF_EMPTY] = None
 
 
 class Concluding(Model):
@@ -572,14 +571,14 @@ class Course(Model):
     last: Count | None = None
     opening: bool = False
     total: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
-    told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = ()
+    told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS), OMITTED_IF_EMPTY] = ()
     nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
-    offered: Annotated[Choices | None, Field(exclude_if=lambda value: value is None)] = None
-    draft: Annotated[Draft | None, Field(exclude_if=operator.not_)] = None
-    watch: Annotated[Watch | None, Field(exclude_if=operator.not_)] = None
-    entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
-    struck: Annotated[tuple[tuple[Count, Count], ...], Field(exclude_if=operator.not_)] = ()
-    board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
+    offered: Annotated[Choices | None, OMITTED_IF_EMPTY] = None
+    draft: Annotated[Draft | None, OMITTED_IF_EMPTY] = None
+    watch: Annotated[Watch | None, OMITTED_IF_EMPTY] = None
+    entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
+    struck: Annotated[tuple[tuple[Count, Count], ...], OMITTED_IF_EMPTY] = ()
+    board: Annotated[tuple[Version, ...], OMITTED_IF_EMPTY] = ()
 
 
 class GroupState(GoalReference):
@@ -623,8 +622,8 @@ class GroupState(GoalReference):
     passes: Annotated[tuple[Passed, ...], Field(max_length=MAX_MEMBERS)] = ()
     decisions: tuple[Decisions, ...] = ()
     ruled: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
-    course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
-    tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
+    course: Annotated[Course | None, OMITTED_IF_EMPTY] = None
+    tally: Annotated[Votes | None, OMITTED_IF_EMPTY] = None
     tasks: tuple[Task, ...] = ()
 
     @property
