@@ -60,9 +60,8 @@ def _event_for(entry: Entry, agent_id: AgentId, joined_as: Sequence[int]) -> Eve
     match event:
         case GroupLaunched(charter=charter):
             return event.model_copy(update={"charter": charter_for(charter, agent_id, joined_as)})
-        case TimerFired(heard=heard) if heard:
-            known = [one for one in heard if entry.state.task_told_to(agent_id, one.task_id) is not None]
-            return event.model_copy(update={"heard": tuple(known)})
+        case TimerFired():
+            return event.model_copy(update={"heard": ()})
         case Said(message=message) if message.header.sender != agent_id and isinstance(said := message.payload, Pass):
             if said.cause is PassCause.NOTHING_TO_ADD or not said.content:
                 return event
