@@ -136,7 +136,7 @@ def open_questions(state: GroupState) -> tuple[OpenQuestion, ...]:
     if isinstance(state.stage, Waiting) and state.question is not None:
         add(f"{state.turn}", state.question, asker=state.stage.waiter, task_id=None, role=None)
     for task in state.open_tasks:
-        for question in task.questions:
+        if (question := task.question) is not None:
             add(f"{task.task_id}.{question.number}", question, asker=task.assignee, task_id=task.task_id)
     return tuple(found)
 

@@ -359,9 +359,8 @@ def _after_timer(before: GroupState, after: GroupState) -> Iterator[Line]:
         earlier = before.task(task.task_id)
         if not isinstance(earlier, OpenTask):
             continue
-        for question in earlier.questions:
-            if question not in task.questions:
-                yield _rule("timer", f"{task.task_id}: nobody answered in time: {question.default} stands")
+        if (question := earlier.question) is not None and question != task.question:
+            yield _rule("timer", f"{task.task_id}: nobody answered in time: {question.default} stands")
         if task.suspect and not earlier.suspect:
             yield _rule("timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET)
 

@@ -70,7 +70,7 @@ def decide_for_task(state: GroupState, said: Said, payload: Decision, _policy: P
         who = "the goal's user" if task.assigner == task.assignee else f"{task.assigner}, or the goal's user,"
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"What task {task.task_id} asks {who} answers, and not {sender}.")
     number = payload.number or task.asked
-    if any(one.number == number and one.role is not None for one in task.questions):
+    if task.question is not None and task.question.role is not None:
         why = f"Question {number} of task {task.task_id} is put to a person: no agent answers it."
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, why)
     return answer_task(state, task.task_id, number, payload.choice or payload.content, said.at)
@@ -83,15 +83,15 @@ def may_ask(task: OpenTask, agent_id: AgentId) -> bool:
 
 def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
     """Return whether a task waits for an answer that a member may give now."""
-    asks = any(question.role is None and at < question.until for question in task.questions)
-    return asks and agent_id == task.assigner != task.assignee
+    asked = task.question
+    return asked is not None and asked.role is None and at < asked.until and agent_id == task.assigner != task.assignee
 
 
 def answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, at: datetime) -> GroupState:
     """Take the answer to a question of a task."""
     task = tasks.open_task(state, task_id)
-    question = next((one for one in task.questions if one.number == number), None)
-    if question is None:
+    question = task.question
+    if question is None or question.number != number:
         raise IllegalEventError(RejectionCode.TOO_LATE, f"Question {number} of task {task_id} does not wait for an answer.")
     _check_answer(question, answer, at)
     return tasks.replaced(state, task.model_copy(update={"question": None}))

@@ -244,11 +244,6 @@ class OpenTask(UnfinishedTask):
     asked: Annotated[Count, OMITTED_IF_EMPTY] = 0
     question: Annotated[OfTask | None, OMITTED_IF_EMPTY] = None
 
-    @property
-    def questions(self) -> tuple[OfTask, ...]:
-        """The question of the task that waits for an answer, if any."""
-        return () if self.question is None else (self.question,)
-
 
 class WaitingTask(UnfinishedTask):
     """A task that starts when the tasks in `after` are done. It has no lease, and its time has not begun.
@@ -787,7 +782,7 @@ class GroupState(GoalReference):
         times = [self.limits.deadline]
         for task in self.open_tasks:
             times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)
-            times += [question.until for question in task.questions]
+            times += [] if task.question is None else [task.question.until]
         if self.stage.until is not None:
             times.append(self.stage.until)
         return min(times)

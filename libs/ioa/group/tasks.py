@@ -274,7 +274,7 @@ def check_question_fits(state: GroupState, question: Question) -> None:
     Raises:
         IllegalEventError: It does not fit.
     """
-    size = sum([len(encode(one)) for one in (question, *(one for task in state.open_tasks for one in task.questions))])
+    size = sum([len(encode(one)) for one in (question, *(task.question for task in state.open_tasks if task.question is not None))])
     if size > MAX_QUESTION_BYTES:
         why = f"The questions of this group have {size:,} bytes; {MAX_QUESTION_BYTES:,} are allowed. Wait for answers."
         raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)

@@ -105,4 +105,4 @@ async def test_tasks_that_wait_for_answers_leave_their_slots_to_others(company: 
 
 async def _asks(company: Company, task_id: TaskId) -> bool:
     state = await company.state(ROOM)
-    return state is not None and any(one.task_id == task_id and one.questions for one in state.open_tasks)
+    return state is not None and any(one.task_id == task_id and one.question for one in state.open_tasks)

@@ -265,8 +265,8 @@ def _of_a_task(story: Scenario, task: OpenTask, choose: Choose) -> Event:
     kind = choose(("progress", "done", "done", "failed", "asks", "nests", "times out"))
     about = {"at": story.now, "task_id": task.task_id}
     report = InformTaskResult(task_id=task.task_id, task_conclusion=f"Result {number}.")
-    if task.questions:
-        told = {"turn": 0, "number": task.questions[0].number, "answer": "yes", "by": "user"}
+    if task.question:
+        told = {"turn": 0, "number": task.question.number, "answer": "yes", "by": "user"}
         return QuestionAnswered.model_validate({**about, **told})
     if task.subgroup is not None:
         ended = {"subgroup": task.subgroup, "reason": choose(("concluded", "failed")), "content": f"Answer {number}."}

@@ -111,7 +111,7 @@ class RunningTask(TaskContext):
                 await self._send(inquiry)
             while (answer := history.answers.get((self.task_id, number))) is None:
                 task = history.state.task(self.task_id)
-                if not isinstance(task, OpenTask) or all(one.number != number for one in task.questions):
+                if not isinstance(task, OpenTask) or task.question is None or task.question.number != number:
                     return inquiry.default
                 await history.news.wait()
             return answer
