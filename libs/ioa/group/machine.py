@@ -177,21 +177,15 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     return (*_conclusion(state), *cancelled)
 
 
-def _lent(state: GroupState) -> Usage:
-    """Return the loans of groups that are cancelled with this group: without their reports all of it counts."""
-    return Usage(
-        tokens_in=sum(loan.tokens or 0 for loan in state.loans),
-        cost_micros=sum(loan.cost_micros or 0 for loan in state.loans),
-    )
-
-
 def _conclusion(state: GroupState) -> tuple[Effect, ...]:
     """Return the result of an ended group to its goal's owner, or to its parent."""
     if not isinstance(state.stage, Ended):
         return ()
     ended, turns = state.stage, state.turns_taken + state.nested_turns
     if state.parent is not None:
-        used = turns + sum(loan.turns for loan in state.loans), state.spent.plus(_lent(state))
+        loans = state.loans  # of groups that are cancelled with this one: without their reports all of it counts
+        lent = Usage(tokens_in=sum(loan.tokens or 0 for loan in loans), cost_micros=sum(loan.cost_micros or 0 for loan in loans))
+        used = turns + sum(loan.turns for loan in loans), state.spent.plus(lent)
         report = ReportToParent(
             state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used, ended.degraded, state.decisions
         )

@@ -92,8 +92,6 @@ def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[
     """Return the members that know the tasks of an assignment: the members that hear its sender, and the assignees."""
     payload = message.payload
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
-    if not policy.hides:
-        return state.hearing
     told = _hearing(policy, state, message.header.sender) | {task.assignee for task in payload.tasks}
     return tuple([one for one in state.hearing if one in told])
 
