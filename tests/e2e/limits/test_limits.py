@@ -50,7 +50,7 @@ async def _launch(system: Client, goal: str, **options: object) -> GoalId:
         ("no_agent: find a unicorn", {}, Reason.NO_AGENT, 0),
         ("max_turns: talk for ever", {"max_turns": 7}, Reason.MAX_TURNS, 7),
         ("repetition: say the same into silence", {}, Reason.CONCLUDED, 1),
-        ("budget: talk for ever", {"max_tokens": 149}, Reason.BUDGET, 2),
+        ("budget: talk for ever", {"max_tokens": 149}, Reason.BUDGET, 3),
         ("budget: talk for ever", {"max_tokens": 150}, Reason.BUDGET, 3),
         ("member_lost: say nothing", {}, Reason.MEMBER_LOST, 0),
         ("deadline: work for ever", {"timeout": 3}, Reason.DEADLINE, 0),

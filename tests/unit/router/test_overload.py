@@ -87,7 +87,7 @@ def _number_of(said: Said) -> int:
 
 
 async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
-    """A report of more usage than was counted is an entry where the group has a budget; above its share the task fails."""
+    """A report of more usage than was counted is an entry where the group has a budget; above it the owner has to conclude."""
     plane, free = Plane(), Plane()
     await _at_work(plane, max_tokens=100)
     await _at_work(free)
@@ -97,7 +97,7 @@ async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
         await one.says(BOB, InformTaskProgress(task_id=T1, number=4, usage=Usage(tokens_out=100)))
     numbers = [_reported(await one.entries()) for one in (plane, free)]
     assert numbers == [[1, 2, 4], [1]]
-    assert [(await one.state()).phase for one in (plane, free)] == [Phase.DISCUSSING, Phase.ASSIGNED]
+    assert [(await one.state()).phase for one in (plane, free)] == [Phase.CONCLUDING, Phase.ASSIGNED]
 
 
 def _reported(entries: Sequence[StoredEntry]) -> list[int]:
