@@ -1,9 +1,13 @@
-"""Task groups of CPython 3.13, and a guard against lost cancellations. All modules import task groups and timeouts from here."""
+"""Task groups and timeouts with fixes of newer CPython versions, and a guard against lost cancellations.
+
+All modules import them from here. Debian 12 has CPython 3.11.2.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -40,8 +44,33 @@ class _TaskGroup(asyncio.TaskGroup):
             raise
 
 
+class _Timeout(asyncio.Timeout):  # type: ignore[misc]  # final for type checkers only
+    """Timeout of CPython 3.11.3 (python/cpython#102780): it also raises `TimeoutError` in a task that was cancelled before it."""
+
+    _task: asyncio.Task[Any]
+    _cancelled_before = 0
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._cancelled_before = self._task.cancelling()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await super().__aexit__(kind, error, traceback)
+        if self.expired() and isinstance(error, asyncio.CancelledError) and self._task.cancelling() <= self._cancelled_before:
+            raise TimeoutError from error
+
+
+def _fail_after(delay: float | None) -> asyncio.Timeout:
+    return _Timeout(None if delay is None else asyncio.get_running_loop().time() + delay)
+
+
 TaskGroup = asyncio.TaskGroup if sys.version_info >= (3, 13) else _TaskGroup
-fail_after, fail_at = asyncio.timeout, asyncio.timeout_at
+_HAS_LIMITS = sys.version_info >= (3, 11, 3)
+fail_after: Callable[[float | None], asyncio.Timeout] = asyncio.timeout if _HAS_LIMITS else _fail_after
+fail_at: Callable[[float | None], asyncio.Timeout] = asyncio.timeout_at if _HAS_LIMITS else _Timeout
 
 
 class heeding_cancellation:  # noqa: N801  # reads like a statement

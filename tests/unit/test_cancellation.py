@@ -1,11 +1,13 @@
-"""Task groups lose no cancellation in any version of CPython."""
+"""Task groups and timeouts lose no cancellation in any version of CPython."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 
-from ioa.cancellation import TaskGroup
+from ioa import cancellation
+from ioa.cancellation import TaskGroup, fail_after
 
 
 class _OutOfReachError(Exception):
@@ -83,3 +85,28 @@ async def test_outer_group_ends_when_both_groups_fail() -> None:
                         await asyncio.Event().wait()
                 await asyncio.Event().wait()
     assert not limit.expired()
+
+
+@pytest.mark.parametrize("limited", [fail_after, cancellation._fail_after])
+async def test_timeout_expires_in_a_cancelled_task(limited: Callable[[float | None], asyncio.Timeout]) -> None:
+    """While the task cleans up. Another cancellation before the timeout cancels the task."""
+    seen = list[str]()
+
+    async def cleans_up(seconds: float) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                async with limited(seconds):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                seen.append("out of time")
+
+    for seconds, cancellations in ((0, 1), (60, 2)):
+        cleaning = asyncio.create_task(cleans_up(seconds))
+        for _ in range(cancellations):
+            await asyncio.sleep(0)
+            cleaning.cancel()
+        await asyncio.wait([cleaning])
+        assert cleaning.cancelled()
+    assert seen == ["out of time"]
