@@ -241,7 +241,7 @@ class AgentRuntime:
         """Return how busy the agent is."""
         sessions = [session for session in self._sessions.values() if not session.ended]
         tasks = sum(len(session.working()) for session in sessions)
-        return Load.counted(tasks=tasks, groups=len(sessions), slots=self._options.tasks_at_once)
+        return Load(tasks=tasks, groups=len(sessions), slots=self._options.tasks_at_once)
 
     def _model_report(self) -> ModelReport | None:
         """Return how the brain's model has answered; None without a model."""

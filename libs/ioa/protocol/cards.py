@@ -20,7 +20,7 @@ MAX_LOAD = 10_000
 MAX_SLOTS = 64
 """Maximum slots that the ranking counts, because the agent itself states their number."""
 
-_Number = Annotated[int, Field(ge=0, le=MAX_LOAD)]
+_Number = Annotated[Count, AfterValidator(lambda number: min(number, MAX_LOAD))]
 
 
 class Load(Model):
@@ -34,12 +34,7 @@ class Load(Model):
 
     tasks: _Number = 0
     groups: _Number = 0
-    slots: Annotated[int, Field(ge=1, le=MAX_LOAD), AfterValidator(lambda slots: min(slots, MAX_SLOTS))] = 1
-
-    @classmethod
-    def counted(cls, *, tasks: int, groups: int, slots: int) -> Load:
-        """Create a load from any counts; a count that is too large is cut."""
-        return cls(tasks=min(tasks, MAX_LOAD), groups=min(groups, MAX_LOAD), slots=max(1, min(slots, MAX_SLOTS)))
+    slots: Annotated[Count, AfterValidator(lambda slots: max(1, min(slots, MAX_SLOTS)))] = 1
 
     @property
     def busy(self) -> float:

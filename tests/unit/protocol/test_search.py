@@ -55,7 +55,7 @@ def test_all_filters_travel() -> None:
 
 def test_a_load_beyond_all_bounds_is_cut() -> None:
     """No count of an agent, however wrong, keeps it from renewing its lease."""
-    assert Load.counted(tasks=10**9, groups=10**9, slots=0) == Load(tasks=MAX_LOAD, groups=MAX_LOAD, slots=1)
+    assert Load(tasks=10**9, groups=10**9, slots=0) == Load(tasks=MAX_LOAD, groups=MAX_LOAD, slots=1)
 
 
 def test_busy_is_tasks_for_each_slot() -> None:

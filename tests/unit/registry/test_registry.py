@@ -56,7 +56,7 @@ async def test_a_card_says_what_its_subject_says(plane: Plane, request_: Registe
     assert len(plane.view.cards()) == may
 
 
-@pytest.mark.parametrize("load", [Load(slots=10_000), Load.counted(tasks=3, groups=2, slots=10_000)])
+@pytest.mark.parametrize("load", [Load(tasks=3, groups=2, slots=10_000)])
 def test_nobody_is_as_idle_as_ten_thousand(load: Load) -> None:
     """However many slots an agent claims, it is ranked by sixty-four."""
     assert load.slots == MAX_SLOTS
