@@ -67,8 +67,8 @@ async def follow_goal(
 ) -> AsyncGenerator[Document | GoalStatus | GoalResult | None, None]:
     """Yield the news of a goal until it ends: entries and progress reports as documents, and None instead of a heartbeat.
 
-    After an entry since which the goal asks the caller something, its status is yielded, and at last its result. The result is
-    missing only if the gateway stops.
+    After an entry since which the goal asks the caller something new, its status is yielded, and at last its result. The result
+    is missing only if the gateway stops.
 
     Args:
         call: The request.
@@ -76,26 +76,27 @@ async def follow_goal(
         after: The sequence of the last entry that the caller has; None: of the present last entry.
         was_asked: Whether the caller has the questions that are open after this entry.
     """
+    known = frozenset[str]()
     try:
         status = await read_status(call, name)
     except NotFoundError:
         head = 0  # earlier goals of its user must end first
     else:
         head = status.standing.seq if status.standing else 0
-        if (after is None or head <= after) and not was_asked and _asks(call.caller, status):
-            yield status
-            was_asked = True
+        if after is None or head <= after:
+            known = _items(call.caller, status)
+            if known and not was_asked:
+                yield status
     documents = call.streams.documents(call.caller, name, head if after is None else after)
     async with aclosing(documents):
         async for entry in documents:
             yield entry
-            if entry is None or entry.get("seq", 0) < head:
+            if entry is None or "seq" not in entry or entry["seq"] < head or not _may_ask(call.caller, name, entry):
                 continue
-            before, was_asked = was_asked, False
-            if _may_ask(call.caller, name, entry) and _asks(call.caller, status := await read_status(call, name)):
-                was_asked = True
-                if not before:
-                    yield status
+            status = await read_status(call, name)
+            if new := _items(call.caller, status) - known:
+                known |= new
+                yield status
     if not call.streams.is_closing:
         yield await call.client.wait_for_result(name)
 
@@ -123,5 +124,7 @@ def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:
     return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and _is_user(caller, name))
 
 
-def _asks(caller: Caller, status: GoalStatus) -> bool:
-    return bool(awaited_turns(caller, status) or questions_to(caller, status))
+def _items(caller: Caller, status: GoalStatus) -> frozenset[str]:
+    """Return the references of the open turns and questions."""
+    turns = [one.item for one in awaited_turns(caller, status)]
+    return frozenset([*turns, *(one.item for one in questions_to(caller, status))])

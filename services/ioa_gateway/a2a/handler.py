@@ -38,6 +38,7 @@ from a2a.utils.errors import (
 )
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
+from google.protobuf.message import Message as ProtoMessage
 
 from ioa.client.client import END
 from ioa.errors import InvalidInputError, NotFoundError
@@ -74,7 +75,7 @@ class Tasks(RequestHandler):
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
         """Start a task or answer in one; by default, wait until the task ends or needs input."""
-        async with _checked(context) as request:
+        async with _checked(params, context) as request:
             goal = await _accept(params, request)
             if not params.configuration.return_immediately:
                 await request.call.while_connected(wait_for_goal(request.call, goal.name))
@@ -82,7 +83,7 @@ class Tasks(RequestHandler):
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
         """Start a task or answer in one, and follow the task."""
-        async with _checked(context) as request:
+        async with _checked(params, context) as request:
             goal = await _accept(params, request)
             async with aclosing(_follow(request, goal, TERMINAL | {ASKING})) as events:
                 async for event in events:
@@ -90,8 +91,7 @@ class Tasks(RequestHandler):
 
     async def on_subscribe_to_task(self, params: SubscribeToTaskRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
         """Return the task, then its events after that."""
-        validate_proto_required_fields(params)
-        async with _checked(context) as request:
+        async with _checked(params, context) as request:
             goal = await _find_goal(request, params.id, UnsupportedOperationError("The task has ended; read it with GetTask."))
             async with aclosing(_follow(request, goal, TERMINAL)) as events:
                 async for event in events:
@@ -99,9 +99,8 @@ class Tasks(RequestHandler):
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
         """Return a task."""
-        validate_proto_required_fields(params)
         validate_history_length(params)
-        async with _checked(context) as request:
+        async with _checked(params, context) as request:
             return apply_history_length(await _read_task(request, await _find_goal(request, params.id)), params)
 
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
@@ -109,13 +108,12 @@ class Tasks(RequestHandler):
         validate_history_length(params)
         if params.HasField("page_size"):
             validate_page_size(params.page_size)
-        async with _checked(context) as request:
+        async with _checked(params, context) as request:
             return await _list_tasks(request, params)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
         """Cancel a task, and return it when it has ended."""
-        validate_proto_required_fields(params)
-        async with _checked(context, Scope.GOALS_WRITE) as request:
+        async with _checked(params, context, Scope.GOALS_WRITE) as request:
             goal = await _find_goal(request, params.id, TaskNotCancelableError("The task has ended already."))
             await request.call.client.cancel(goal.name, "by A2A")
             await request.call.client.wait_for_result(goal.name)
@@ -125,8 +123,7 @@ class Tasks(RequestHandler):
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
         """Push a task to a URL until it ends; a configuration with the same id is replaced."""
-        validate_proto_required_fields(params)
-        async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
+        async with _checked(params, context, Scope.WEBHOOKS_WRITE) as request:
             goal_id = (await _find_goal(request, params.task_id)).goal_id
             await check_push(request, goal_id, params)
             return describe_push(await create_push(request, goal_id, params))
@@ -135,7 +132,7 @@ class Tasks(RequestHandler):
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
         """Return a push configuration of a task."""
-        async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
+        async with _checked(params, context, Scope.WEBHOOKS_WRITE) as request:
             found = await request.call.hooks.find(push_id(request, params.task_id, params.id))
             if found is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
@@ -145,7 +142,7 @@ class Tasks(RequestHandler):
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> ListTaskPushNotificationConfigsResponse:
         """List the push configurations of a task, in one page."""
-        async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
+        async with _checked(params, context, Scope.WEBHOOKS_WRITE) as request:
             found = await list_pushes(request, (await _find_goal(request, params.task_id)).goal_id)
             return ListTaskPushNotificationConfigsResponse(configs=[describe_push(hook) for hook in found])
 
@@ -153,7 +150,7 @@ class Tasks(RequestHandler):
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
         """Remove a push configuration of a task, if there is one."""
-        async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
+        async with _checked(params, context, Scope.WEBHOOKS_WRITE) as request:
             await request.call.hooks.erase(push_id(request, params.task_id, params.id))
 
     async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
@@ -162,12 +159,13 @@ class Tasks(RequestHandler):
 
 
 @asynccontextmanager
-async def _checked(context: ServerCallContext, *scopes: Scope) -> AsyncIterator[A2ARequest]:
-    """Yield the request if its key has these scopes, and convert errors to errors of A2A.
+async def _checked(params: ProtoMessage, context: ServerCallContext, *scopes: Scope) -> AsyncIterator[A2ARequest]:
+    """Yield the request if it is complete and its key has these scopes, and convert errors to errors of A2A.
 
     An error without an equal in A2A decides the HTTP status of the response, see `A2ARequest`.
     """
     request: A2ARequest = context.state[REQUEST]
+    validate_proto_required_fields(params)
     try:
         request.call.caller.check(*scopes)
         yield request
@@ -183,7 +181,6 @@ async def _checked(context: ServerCallContext, *scopes: Scope) -> AsyncIterator[
 
 async def _accept(params: SendMessageRequest, request: A2ARequest) -> Goal:
     """Launch the goal of a message, or answer in the task that the message names. A repeated message has no further effect."""
-    validate_proto_required_fields(params)
     validate_history_length(params.configuration)
     call, message = request.call, params.message
     has_push = params.configuration.HasField("task_push_notification_config")

@@ -46,8 +46,8 @@ async def create_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNoti
 
 async def list_pushes(request: A2ARequest, goal_id: GoalId) -> Sequence[Webhook]:
     """Return the push configurations of a task that the caller's key created."""
-    hooks = [one async for one in request.call.hooks.all() if one.push is not None and one.goal_id == goal_id]
-    return [one for one in hooks if is_made_by(request.call, one)]
+    hooks = request.call.hooks.all()
+    return [one async for one in hooks if one.push is not None and one.goal_id == goal_id and is_made_by(request.call, one)]
 
 
 def describe_push(hook: Webhook) -> TaskPushNotificationConfig:
