@@ -126,5 +126,4 @@ def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:
 
 def _items(caller: Caller, status: GoalStatus) -> frozenset[str]:
     """Return the references of the open turns and questions."""
-    turns = [one.item for one in awaited_turns(caller, status)]
-    return frozenset([*turns, *(one.item for one in questions_to(caller, status))])
+    return frozenset(one.item for _, one in questions_in_words(caller, status))

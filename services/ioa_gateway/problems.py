@@ -87,7 +87,7 @@ def problem_of(error: Exception) -> Problem:
     if not isinstance(error, IoaError):
         return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log contains the details.")
     if isinstance(error, GoalFailedError):
-        return problem(STATUS[InvalidInputError], str(error.reason), error.message)
+        return problem(422, str(error.reason), error.message)
     status = next(STATUS[base] for base in type(error).__mro__ if base in STATUS)
     described = problem(status, row_of(error).wire_code, error.message, error.hint)
     return described.model_copy(update={"legal": tuple(error.legal)}) if isinstance(error, TooLateError) else described

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from pydantic import Field, HttpUrl
-from starlette.responses import Response
 
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
 from ioa.protocol.codec import validate
@@ -61,12 +60,11 @@ class WebhooksDocument(Model):
 
 
 @router.post("/webhooks", status_code=201)
-async def make(call: WebhooksCall, order: WebhookOrder, response: Response) -> MadeDocument:
+async def make(call: WebhooksCall, order: WebhookOrder) -> MadeDocument:
     """Make a webhook. If its goal has ended, its message is sent at once."""
     webhook_id = WebhookId(call.draw(8).hex())
     await check_webhook(call, order, webhook_id)
     hook = await make_webhook(call, order, webhook_id)
-    response.headers["Location"] = f"/v1/webhooks/{hook.webhook_id}"
     return MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
 
 
