@@ -11,6 +11,7 @@ from ioa.client.questions import question_in_words
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
+from ioa.group.state import GroupState
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.api_keys import Scope
@@ -32,11 +33,15 @@ def awaited_turns(caller: Caller, status: GoalStatus) -> list[Awaited]:
 
 
 def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:
-    """Return the open questions of a goal's group and its tasks, if the caller is the goal's user."""
+    """Return the open questions of a goal's groups and their tasks, if the caller is the goal's user.
+
+    Only a status from `read_status` contains nested groups.
+    """
     standing = status.standing
     if status.result is not None or standing is None or not _is_user(caller, status.record.goal.name):
         return ()
-    return open_questions(standing.state)
+    groups = status.groups if isinstance(status, StatusOfGroups) else ()
+    return tuple([question for state in groups or (standing.state,) for question in open_questions(state)])
 
 
 def questions_in_words(caller: Caller, status: GoalStatus) -> list[tuple[str, AwaitedDocument | OpenQuestion]]:
@@ -53,13 +58,22 @@ def answer_schema(question: OpenQuestion) -> dict[str, Any]:
     return {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
 
 
-async def read_status(call: ApiCall, name: GoalName) -> GoalStatus:
+class StatusOfGroups(GoalStatus):
+    """The status of a goal, with the states of all its groups if it has nested groups."""
+
+    groups: tuple[GroupState, ...] = ()
+
+
+async def read_status(call: ApiCall, name: GoalName) -> StatusOfGroups:
     """Read the status of a goal, with the charter if the caller answers for people.
 
     Raises:
         NotFoundError: There is no such goal.
     """
-    return await call.look(name, with_team=bool(call.caller.people))
+    status = await call.look(name, with_team=bool(call.caller.people))
+    has_nested = status.standing is not None and status.standing.nested
+    groups = tuple((await call.client.state(name)).values()) if has_nested else ()
+    return StatusOfGroups.model_construct(**dict(status), groups=groups)
 
 
 async def follow_goal(
@@ -121,7 +135,7 @@ def _is_user(caller: Caller, name: GoalName) -> bool:
 
 def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:
     """Whether a goal may ask the caller something since an entry."""
-    return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and _is_user(caller, name))
+    return caller.answers_for_any(entry["floor"]) or (bool(entry["questions"]) and _is_user(caller, name))
 
 
 def _items(caller: Caller, status: GoalStatus) -> frozenset[str]:

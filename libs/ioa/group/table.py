@@ -117,7 +117,7 @@ def _message(kind: Kind, sender: Sender, apply: Callable[[GroupState, Said, Any,
             state = tasks.reject(state, rejects, said.message.header.sender)
         return apply(state, said, payload, policy)
 
-    return Row(kind, sender, apply_payload, {cell.phase: cell for cell in cells})
+    return _event(kind, sender, apply_payload, *cells)
 
 
 def _event(kind: Kind, sender: Sender, apply: Callable[[Any, Any, Any], GroupState], *cells: Cell) -> Row:
