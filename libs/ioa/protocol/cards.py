@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ioa.errors import PayloadTooLargeError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
@@ -20,7 +20,12 @@ MAX_LOAD = 10_000
 MAX_SLOTS = 64
 """Maximum slots that the ranking counts, because the agent itself states their number."""
 
-_Number = Annotated[Count, AfterValidator(lambda number: min(number, MAX_LOAD))]
+
+def _cut(least: int, most: int) -> BeforeValidator:
+    return BeforeValidator(lambda number: max(least, min(number, most)) if isinstance(number, int) else number)
+
+
+_Number = Annotated[int, Field(ge=0, le=MAX_LOAD), _cut(0, MAX_LOAD)]
 
 
 class Load(Model):
@@ -34,7 +39,7 @@ class Load(Model):
 
     tasks: _Number = 0
     groups: _Number = 0
-    slots: Annotated[Count, AfterValidator(lambda slots: max(1, min(slots, MAX_SLOTS)))] = 1
+    slots: Annotated[int, Field(ge=1, le=MAX_LOAD), _cut(1, MAX_SLOTS)] = 1
 
     @property
     def busy(self) -> float:
