@@ -71,7 +71,7 @@ async def read_status(call: ApiCall, name: GoalName) -> StatusOfGroups:
         NotFoundError: There is no such goal.
     """
     status = await call.look(name, with_team=bool(call.caller.people))
-    has_nested = status.standing is not None and status.standing.nested
+    has_nested = status.standing is not None and status.standing.state.nested
     groups = tuple((await call.client.state(name)).values()) if has_nested else ()
     return StatusOfGroups.model_construct(**dict(status), groups=groups)
 

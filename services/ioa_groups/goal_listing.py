@@ -217,7 +217,7 @@ class GoalListing:
                 break
             found.append(shown)
             size += shown_bytes
-            left = [*snapshot.nested, *left]
+            left = [*snapshot.state.nested, *left]
         return found, size
 
     async def _find_goal(self, reader: GoalReader, start: str) -> GoalName:

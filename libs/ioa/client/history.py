@@ -107,7 +107,7 @@ async def heads_of_tree(groups: NatsSystemClient, roots: Sequence[CommId], at: i
     while left:
         heads = await groups.heads(left, at=at)
         found |= heads
-        left = [nested for head in heads.values() for nested in head.nested if nested not in found]
+        left = [nested for head in heads.values() for nested in head.state.nested if nested not in found]
         found |= dict.fromkeys(left)
     return found
 

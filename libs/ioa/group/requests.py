@@ -142,11 +142,6 @@ class GroupSnapshot(Model):
     state: GroupState
     charter: Charter | None
 
-    @property
-    def nested(self) -> tuple[CommId, ...]:
-        """The nested groups that the state names."""
-        return self.state.nested
-
 
 def fitting(standing: GroupSnapshot) -> GroupSnapshot:
     """Abridge the charter of a snapshot that does not fit into a reply, because its state has grown since the launch.

@@ -686,19 +686,18 @@ class GroupState(GoalReference):
         """The number of tasks assigned so far."""
         return len(self.tasks) + self.folded
 
-    def is_told_of(self, agent_id: AgentId, task: Task) -> bool:
-        """Return whether a member knows a task; a member that joined later knows only tasks that all know."""
-        return self.telling(agent_id)(task)
-
     def telling(self, agent_id: AgentId) -> Callable[[Task], bool]:
-        """Return a function that returns whether a member knows a task, for callers with many tasks."""
+        """Return a function that returns whether a member knows a task.
+
+        A member that joined later knows only tasks that all know.
+        """
         number = self.number_of(agent_id) if self.is_member(agent_id) else None
         return lambda task: not task.earshot or number in task.earshot
 
     def task_told_to(self, agent_id: AgentId, task_id: TaskId) -> Task | None:
         """Find a task by its id, if a member knows it."""
         task = self.task(task_id)
-        return task if task is not None and self.is_told_of(agent_id, task) else None
+        return task if task is not None and self.telling(agent_id)(task) else None
 
     def tasks_left(self, agent_id: AgentId) -> tuple[OpenTask | WaitingTask, ...]:
         """Return the unfinished tasks that a member knows."""

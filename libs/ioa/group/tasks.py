@@ -101,7 +101,7 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
     sender = said.message.header.sender
     if unknown := untold(state, payload.triggers, sender):
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
-    known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.is_told_of(sender, task)])
+    known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.telling(sender)(task)])
     stage = Waiting(phase=Phase.PAUSED, waiter=sender, tasks=known, until=said.at + state.limits.pause_timeout)
     return floor.take_turn(state, stage=stage)
 

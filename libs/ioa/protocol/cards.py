@@ -63,10 +63,6 @@ class Skill(Model):
     description: Annotated[str, Field(max_length=4_000)] = ""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class AgentCard(Model):
     """The description of an agent by itself. `examples` are requests that it serves well; discovery depends on them most.
 
@@ -93,7 +89,7 @@ class AgentCard(Model):
     """What decides the agent's messages; None if it is unknown."""
     uses_model: Annotated[bool, OMITTED_IF_EMPTY] = False
     """Whether a language model does the agent's tasks or speaks for it; otherwise the agent is a program."""
-    accepts: Annotated[tuple[PoolIdField, ...] | None, Field(max_length=16, exclude_if=_is_none)] = None
+    accepts: Annotated[tuple[PoolIdField, ...] | None, Field(max_length=16, exclude_if=lambda pools: pools is None)] = None
     """Pools whose agents may add this agent to a team, in addition to its own pool. Default: all."""
 
     @model_validator(mode="before")
@@ -140,16 +136,13 @@ def card_bytes(card: AgentCard) -> int:
     return len(encode(card, max_payload_bytes=MAX_PAYLOAD_BYTES * 4))
 
 
-_LEAST_DESCRIPTION_BYTES = 400
-
-
 def abridged(card: AgentCard, max_bytes: int) -> AgentCard:
     """Shorten a card until it fits: examples, details of skills, skills, tags, and description are removed in this order.
 
     Names and the beginning of the description remain; they have less than 3 kB.
     """
     names = tuple([Skill(name=skill.name) for skill in card.skills])
-    description = shortened(card.description, _LEAST_DESCRIPTION_BYTES)
+    description = shortened(card.description, 400)
     left_out: tuple[dict[str, object], ...] = (
         {"examples": ()},
         {"skills": names},

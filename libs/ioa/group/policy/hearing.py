@@ -73,7 +73,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     if policy is None or not policy.hides or course is None:
         return state.hearing
     if state.tasks and (task := _task_of(state, event)) is not None:
-        return tuple(filter(lambda one: state.is_told_of(one, task), state.hearing))
+        return tuple(filter(lambda one: state.telling(one)(task), state.hearing))
     match event:
         case Said(message=message) if not isinstance(state.stage, Concluding) and not isinstance(
             message.payload, ConcludeGroupDiscussion | Conclusion
