@@ -31,7 +31,7 @@ import nats.errors
 from benchmarks import machine
 from benchmarks.faults import ClockOff, Fault, Frozen, Killed, LogFull, MemoryLocked, Site, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.telemetry import fault_points

@@ -28,8 +28,8 @@ from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, Topology, subj
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
 from ioa.client.client import END, Client, Group
+from ioa.concurrency import beside
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord

@@ -18,7 +18,7 @@ from datetime import timedelta
 from benchmarks import machine
 from benchmarks.parts import Parts, open_parts
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import IoaError
 from ioa.protocol import subjects
 from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult

@@ -26,7 +26,7 @@ from benchmarks.parts import Parts, note, open_parts, run
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.streams.topology import FILES
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Announced, Artifact

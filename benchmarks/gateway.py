@@ -30,8 +30,8 @@ from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
 from ioa.client.history import conversation
+from ioa.concurrency import beside
 from ioa.hosting.place import listens
 from ioa.protocol.ids import CommId, GoalId, PoolId
 from ioa.protocol.messages import Discussion

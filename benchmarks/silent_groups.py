@@ -25,7 +25,7 @@ from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
 from ioa.protocol import subjects

@@ -1,4 +1,4 @@
-"""Untrusted text on a terminal: control characters become visible, and continuation lines are marked.
+"""Untrusted text: control characters become visible on terminals, and fences in prompts are tags that the text cannot contain.
 
 Cards, messages, results, file names and errors come from other agents and users. Control characters could set the terminal's title,
 write its clipboard, overwrite earlier lines, or reverse the reading order.
@@ -7,6 +7,7 @@ write its clipboard, overwrite earlier lines, or reverse the reading order.
 from __future__ import annotations
 
 import re
+from typing import Literal, get_args
 
 _UNFIT = re.compile(
     "["
@@ -55,3 +56,35 @@ def _picture(found: re.Match[str]) -> str:
     if code < ord(" "):
         return chr(_PICTURES + code)
     return _PICTURE_OF_DELETE if code == _DELETE else _REPLACEMENT
+
+
+Tag = Literal[
+    "agent", "answer", "board", "brief", "call", "contacts", "found", "goal", "inputs", "instructions",
+    "memory", "message", "need", "offer", "open_tasks", "part", "read", "refusals", "rejected", "result",
+    "said", "task", "team", "votes",
+]  # fmt: skip
+TAGS: tuple[Tag, ...] = get_args(Tag)
+"""All tags of fences; data cannot contain them."""
+_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?=[{''.join(tag[0] for tag in TAGS)}])(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+"""The first letter is compared before all tags, which is twenty times as fast."""
+
+_UNSEEN = re.compile("[\u00ad\u061c\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+"""Invisible characters (Unicode category Cf)."""
+
+
+def fenced(tag: Tag, text: str, attributes: str = "") -> str:
+    """Return a text between tags that it cannot close; empty for an empty text."""
+    return f"<{tag}{f' {attributes}' if attributes else ''}>\n{text}\n</{tag}>" if text else ""
+
+
+def defused(text: str) -> str:
+    """Replace the bracket of each tag of fences in a text; of every bracket, if the text contains invisible characters.
+
+    A model reads a tag that contains invisible characters.
+    """
+    return text.replace("<", "‹") if _UNSEEN.search(text) else _TAG.sub("‹", text)
+
+
+def in_one_line(text: str) -> str:
+    """Return an untrusted text in one line."""
+    return defused(" ".join(text.split()))

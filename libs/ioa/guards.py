@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
-from ioa.fences import fenced
+from ioa.foreign_text import fenced
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.texts import in_words
 from ioa.react.mcp_servers import Mcp

@@ -13,7 +13,7 @@ from functools import partial
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import REVOKED, lines
 from ioa.hosting.roster import read_roster

@@ -21,7 +21,7 @@ from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import Message, taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.secret_stores.nkeys import account_key_of, sign_with
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import IoaError, UnavailableError
 from ioa.protocol.subjects import inbox_prefix_of
 

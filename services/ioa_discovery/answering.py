@@ -16,7 +16,7 @@ from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.distribution import installed_version
 from ioa.errors import ForbiddenError
 from ioa.ports.agent_index import AgentIndex

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import MissingExtraError, UnavailableError
 from ioa.ports.agent_index import (
     SCHEMA_VERSION,

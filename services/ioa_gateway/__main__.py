@@ -16,8 +16,8 @@ from ioa.adapters.nats.stores.webhooks import NatsWebhooks, follow_webhooks
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
 from ioa.client.client import Client
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.retry import pauses

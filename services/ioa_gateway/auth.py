@@ -17,7 +17,7 @@ import structlog
 from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
 from ioa.protocol.operation.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
 from ioa_gateway.caller import Caller

@@ -17,9 +17,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
-from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.client.seat import PersonSeat
+from ioa.concurrency import beside
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot, no_group

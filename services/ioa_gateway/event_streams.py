@@ -20,12 +20,12 @@ from typing import Any
 import structlog
 from prometheus_client import Gauge
 
-from ioa.cancellation import TaskGroup, fail_after
 from ioa.client.client import END, Client
 from ioa.client.documents import GoalRow, ProgressDocument, told
 from ioa.client.history import heads_of_tree
 from ioa.client.waiting import open_groups
 from ioa.client.watching import patiently, watch
+from ioa.concurrency import TaskGroup, fail_after
 from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import Said

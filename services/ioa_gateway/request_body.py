@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
-from ioa.cancellation import fail_at
+from ioa.concurrency import fail_at
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.texts import check_texts
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.cancellation import TaskGroup
 from ioa.client.seat import PersonSeat, named
+from ioa.concurrency import TaskGroup
 from ioa.errors import ForbiddenError, IoaError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId

@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 
 _MAX_CONNECTIONS = 2_000
 """Open connections above which uvicorn answers requests with 503."""

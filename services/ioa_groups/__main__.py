@@ -16,7 +16,7 @@ from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.distribution import installed_version
 from ioa.group.requests import (
     AbandonGoal,

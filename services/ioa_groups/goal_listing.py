@@ -18,7 +18,7 @@ from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.stream import ALL, PageBack, Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS, stream_of, subject_of
 from ioa.adapters.nats.wire.connection import Connection
-from ioa.beside import together
+from ioa.concurrency import together
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFound, GoalList, GoalStatus, GroupList, listed_group

@@ -18,7 +18,7 @@ from ioa.adapters.nats.streams.topology import GOALS, ensure_intake, intake_cons
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import Message, at_renewal, taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import find_goal_id

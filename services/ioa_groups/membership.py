@@ -10,7 +10,7 @@ import asyncio
 
 import structlog
 
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import UnavailableError, reason_of
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.rejection import IllegalEventError

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import NotYetError
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import CommId, PoolId, UserId

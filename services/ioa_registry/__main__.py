@@ -12,7 +12,7 @@ from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.topology import CARDS, LEASES
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.operation.audit import Deed

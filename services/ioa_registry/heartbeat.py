@@ -9,7 +9,7 @@ import structlog
 
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.topology import BEAT
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import UnavailableError
 from ioa.protocol.registry import EMPTY_RENEWAL, Renewal
 

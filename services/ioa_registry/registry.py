@@ -19,7 +19,7 @@ from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError, reason_of
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.registry_view import RegistryView

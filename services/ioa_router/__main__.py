@@ -10,7 +10,7 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_l
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.subscriptions import at_renewal
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import CommId
 from ioa.retry import pauses

@@ -14,9 +14,8 @@ from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.beside import beside
-from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.client.client import Client
+from ioa.concurrency import beside, fail_after, heeding_cancellation
 from ioa.errors import UnavailableError
 from ioa.local.services import is_ready
 from ioa.ports.agent_network import AgentNetwork

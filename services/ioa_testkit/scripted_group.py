@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pydantic import ValidationError
 
 from ioa.agent.definition import AgentDefinition
-from ioa.cancellation import fail_after
 from ioa.client.watching import watch
+from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, IoaError
 from ioa.group.requests import Rejected
 from ioa.group.state import GroupState

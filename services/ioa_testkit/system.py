@@ -13,11 +13,10 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
-from ioa.beside import beside
-from ioa.cancellation import fail_after
 from ioa.client.history import conversation
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
+from ioa.concurrency import beside, fail_after
 from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import Crew, check_distinct, host, runtime_options

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_plane
 from tests.browser.staging import DESK, Stage

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members

@@ -18,7 +18,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
+from ioa.concurrency import beside
 
 NAMESPACE, RELEASE = "ioa-e2e", "e2e"
 FULL_NAME = f"{RELEASE}-ioa"

@@ -22,7 +22,7 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.local.programs import Program
 
 _PRELOADED = (

@@ -26,7 +26,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message

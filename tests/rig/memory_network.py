@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested
 from ioa.group.requests import (

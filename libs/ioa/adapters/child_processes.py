@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from signal import Signals
 
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 
 # Runs in the child before it becomes the program: requests a signal from the kernel when its parent dies (PR_SET_PDEATHSIG, 1),
 # and exits if the parent died before that. The request survives execv, and the process id stays. A `preexec_fn` is

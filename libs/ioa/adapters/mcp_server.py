@@ -20,8 +20,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioa.beside import beside
-from ioa.cancellation import fail_after, heeding_cancellation
+from ioa.concurrency import beside, fail_after, heeding_cancellation
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.ports.chat_model import Tool

@@ -18,7 +18,7 @@ from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
 from ioa.adapters.ssrf import OutsideTransport
 from ioa.adopt.membership import failure
 from ioa.agent.task_context import InputFile
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.protocol.texts import MAX_TEXT_CHARS

@@ -22,8 +22,7 @@ from ioa.agent.metrics import agents
 from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_runner import TaskRunner
-from ioa.beside import together
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.concurrency import TaskGroup, fail_after, together
 from ioa.disk import remove_folder
 from ioa.errors import (
     AlreadyRunningError,

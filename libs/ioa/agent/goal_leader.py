@@ -17,7 +17,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.metrics import measured, retries
 from ioa.agent.send import until_answered
 from ioa.agent.team_formation import MissionTools, cast_needs
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import (
     BudgetSpentError,
     ConflictError,

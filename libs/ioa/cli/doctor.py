@@ -24,12 +24,11 @@ from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, Rejecte
 from ioa.adapters.nats.streams.topology import STREAMS, TIMERS
 from ioa.adapters.nats.wire.connection import check_max_payload
 from ioa.adapters.nats.wire.embedded_server import STORE
-from ioa.beside import together
-from ioa.cancellation import fail_after
 from ioa.cli.command import DATA, Data, command
 from ioa.cli.output.console import create_table
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
+from ioa.concurrency import fail_after, together
 from ioa.distribution import SERVICES
 from ioa.errors import IoaError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import typer
 
-from ioa.cancellation import fail_after
 from ioa.cli.command import TextCommand, command, open_reached_system
 from ioa.cli.output.console import size
 from ioa.cli.output.results import announce, create_folder, follow_goal, show_result
 from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import open_system
+from ioa.concurrency import fail_after
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import PATIENCE

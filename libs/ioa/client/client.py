@@ -13,13 +13,12 @@ from pathlib import Path
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
-from ioa.beside import beside
-from ioa.cancellation import fail_after
 from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.history import heads_of_tree, read_back, read_on
 from ioa.client.questions import answer_question, questions_waiting
 from ioa.client.rerun import order_rerun
 from ioa.client.watching import patiently, watch
+from ioa.concurrency import beside, fail_after
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.goal_lists import AnyGoal
 from ioa.group.state import GroupState

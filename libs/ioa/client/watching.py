@@ -13,8 +13,8 @@ import structlog
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.attention import Attention
-from ioa.beside import beside
 from ioa.client.history import HistoryReader
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry

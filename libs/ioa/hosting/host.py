@@ -24,8 +24,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
-from ioa.beside import beside, together
-from ioa.cancellation import fail_after
+from ioa.concurrency import beside, fail_after, together
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, open_minds
 from ioa.hosting.loading import as_deployed, load_agent, replica_of

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.system_folder import PRIVATE_URL, read_url
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import UnavailableError
 from ioa.runtime.known_settings import variable
 from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from

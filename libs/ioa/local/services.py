@@ -7,7 +7,7 @@ discovery has indexed every card, and HTTP is served on HTTP_PORT (0: not at all
 from __future__ import annotations
 
 import ioa.telemetry  # noqa: F401  # before structlog
-from ioa.beside import beside
+from ioa.concurrency import beside
 
 # isort: split
 
@@ -22,7 +22,7 @@ from importlib import import_module
 import structlog
 
 from ioa.adapters.nats.inspection import NatsInspection, open_inspection
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.distribution import SERVICES
 from ioa.hosting.place import listens
 from ioa.runtime.hidden_keys import hide_keys

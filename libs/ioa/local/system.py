@@ -23,8 +23,7 @@ from ioa import distribution
 from ioa.adapters.child_processes import stop_process
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password, remove_password
-from ioa.beside import beside
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.concurrency import TaskGroup, beside, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.pool import Pool
 from ioa.local.programs import Program, start_program

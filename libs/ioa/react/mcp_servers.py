@@ -20,7 +20,7 @@ from typing import Any
 from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
-from ioa.fences import defused
+from ioa.foreign_text import defused
 from ioa.ports.chat_model import Tool
 from ioa.protocol.goals import plain_file_name
 from ioa.react.tools import MAX_NAME_CHARS, Guard, ReactTool, parse_arguments

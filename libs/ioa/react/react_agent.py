@@ -18,7 +18,7 @@ from typing import Any, Self
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool
-from ioa.beside import together
+from ioa.concurrency import together
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.ports.chat_model import ChatMessage, ToolCall

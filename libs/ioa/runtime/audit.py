@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import Fault, IoaError, UnavailableError, row_of
 from ioa.ports.clock import Clock
 from ioa.protocol import subjects

@@ -15,7 +15,7 @@ from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares
 from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.protocol.ids import PoolId, check_token
 from ioa.runtime.settings import ProcessSettings

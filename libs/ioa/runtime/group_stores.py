@@ -16,7 +16,7 @@ from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import Shares
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Timers
 from ioa.ports.group_log import GroupLog

@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import IoaError, only_error
 from ioa.foreign_text import shown
 from ioa.runtime.hidden_keys import hide_keys

@@ -17,7 +17,7 @@ import structlog
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import InvalidInputError
 from ioa.telemetry import process_metrics, readiness
 

@@ -20,7 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.agent.definition import AgentDefinition
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.concurrency import TaskGroup, fail_after
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
 from ioa.testing.task_context import RecordingContext

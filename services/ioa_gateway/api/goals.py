@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ioa.cancellation import fail_after
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument
 from ioa.client.rerun import order_rerun
+from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder

@@ -25,9 +25,9 @@ from mcp_types.version import is_version_at_least
 from pydantic import AnyUrl, BaseModel, Field
 from starlette.requests import Request
 
-from ioa.cancellation import fail_after
 from ioa.client.questions import question_in_words
 from ioa.client.seat import PersonReply
+from ioa.concurrency import fail_after
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
 from ioa.group.goal_lists import GoalStatus

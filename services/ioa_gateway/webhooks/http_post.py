@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from ioa.adapters.ssrf import PORTS, OutsideTransport, addresses_of, lead_outside
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 
 WITHIN = timedelta(seconds=10)

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET, NatsGoalRecords, NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord

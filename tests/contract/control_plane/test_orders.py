@@ -12,7 +12,7 @@ from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.streams.topology import GOALS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder

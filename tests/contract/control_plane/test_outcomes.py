@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.streams.topology import OUTCOMES
 from ioa.adapters.nats.wire.embedded_server import NatsServer
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol import subjects
 from ioa.protocol.agents.outcomes import REMEMBERED, Outcome
 from ioa.protocol.ids import PoolId

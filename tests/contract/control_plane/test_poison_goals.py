@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL
 from ioa.protocol.texts import MAX_TEXT_CHARS

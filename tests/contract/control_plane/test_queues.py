@@ -20,7 +20,7 @@ from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES, Delivery, SetAsi
 from ioa.adapters.nats.streams.topology import ANY_AGENT, DEAD, WORK
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from tests.contract.control_plane.conftest import nothing_is_poison

@@ -15,7 +15,7 @@ from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams import follow as nats_follow
 from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import SupersededError
 from ioa.protocol.cards import IDLE, Load, ModelReport
 from ioa.protocol.codec import encode

@@ -14,7 +14,7 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol.ids import CommId
 from ioa.protocol.subjects import parse_comm
 from tests.contract.control_plane.conftest import nothing_is_poison

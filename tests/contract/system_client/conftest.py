@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_plane
 from tests.contract.system_client.members import ADA, BOB, Members

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import ioa
-from ioa.beside import beside
 from ioa.client.client import END, Group
 from ioa.client.history import conversation
+from ioa.concurrency import beside
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from ioa.group.state import ParentTask
 from ioa.protocol.goal_order import GoalOrder, InlineInput

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.faults import ClockOff, Fault, Killed, NatsEmptied, Poison, Site, VolumeFull, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS, STREAMS
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.local.system import keep_server
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason

@@ -17,7 +17,7 @@ from ioa.adapters.nats.streams.topology import SESSIONS, stream_of
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.agent.send import until_answered
-from ioa.beside import beside, together
+from ioa.concurrency import beside, together
 from ioa.errors import IoaError, NotFoundError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.protocol import subjects

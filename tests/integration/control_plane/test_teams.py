@@ -10,8 +10,8 @@ import pytest
 
 from ioa import Agent
 from ioa.agent.turn_view import TurnView
-from ioa.beside import beside
 from ioa.client.seat import PersonReply, PersonSeat
+from ioa.concurrency import beside
 from ioa.group.events import Said
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goal_order import GoalOrder

@@ -17,8 +17,8 @@ from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
 from ioa.agent.turn_view import Said as Spoken
-from ioa.beside import beside
 from ioa.client.history import conversation
+from ioa.concurrency import beside
 from ioa.group.events import SubgroupClosed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason

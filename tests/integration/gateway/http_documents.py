@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser
 from ioa_gateway.app import create_api

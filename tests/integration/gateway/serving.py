@@ -17,7 +17,7 @@ from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.streams.topology import HOOKS
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL
 from ioa.protocol.operation.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key

@@ -23,7 +23,7 @@ from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.hosting.place import listens
 from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser, Discussion

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.serving import Door
 

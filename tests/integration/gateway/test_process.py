@@ -12,7 +12,7 @@ from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.hosting.place import listens
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve

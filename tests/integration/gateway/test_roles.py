@@ -15,9 +15,9 @@ from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.beside import beside
 from ioa.cli.credentials import authorization_file, create
 from ioa.cli.output.terminal import Terminal
+from ioa.concurrency import beside
 from ioa.hosting.place import listens
 from ioa.protocol.ids import UserId
 from ioa.runtime.control_plane import ControlPlaneSettings

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.telemetry.health import open_socket
 from ioa_gateway.server import open_server
 from tests.integration.gateway.serving import BEARER

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ioa.adapters.otlp import export_spans, is_wanted
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId

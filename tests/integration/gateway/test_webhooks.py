@@ -24,7 +24,7 @@ from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.group.events import Entry, Event
 from ioa.group.machine import step
 from ioa.group.state import GroupState

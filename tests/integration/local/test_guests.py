@@ -13,8 +13,8 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_folder import note_password
-from ioa.beside import beside
 from ioa.cli.up import prepare_callout
+from ioa.concurrency import beside
 from ioa.errors import InvalidInputError
 from ioa.local.system import authorization_of, refuse_other_account
 from ioa.protocol.ids import LOCAL, UserId

@@ -15,7 +15,7 @@ from nats.js import JetStreamContext
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import STORE, open_nats_server
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.local.system import keep_server
 from tests.rig.deadline import eventually
 from tests.rig.small_volume import SmallVolume, open_small_volume

@@ -21,8 +21,8 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.brain_port import Brain
 from ioa.agent.model import Budget, ModelBrain
-from ioa.beside import beside
 from ioa.client.history import conversation
+from ioa.concurrency import beside
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.hosting.agent import Agent

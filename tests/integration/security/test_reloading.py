@@ -13,8 +13,8 @@ from pathlib import Path
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.beside import beside
 from ioa.client.client import Client
+from ioa.concurrency import beside
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from tests.integration.security.secured import open_intruder, open_secured

@@ -24,10 +24,10 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.rules import RuleBrain
 from ioa.agent.turn_view import Said
-from ioa.beside import beside
 from ioa.client.client import open_system
 from ioa.client.questions import answer_question, questions_waiting
 from ioa.client.seat import PersonReply, PersonSeat
+from ioa.concurrency import beside
 from ioa.errors import IoaError
 from ioa.group.requests import ListMemberships, Rejected, Sync
 from ioa.protocol.goal_order import GoalOrder

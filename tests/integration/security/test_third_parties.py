@@ -20,10 +20,10 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.beside import beside
 from ioa.cli.credentials import CALLOUT, authorization_file, revoke
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import open_system
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
 from ioa.local.programs import Program

@@ -14,9 +14,9 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.beside import beside
 from ioa.client.client import Client as SystemClient
 from ioa.client.client import open_system
+from ioa.concurrency import beside
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import GroupState

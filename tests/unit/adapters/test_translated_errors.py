@@ -11,7 +11,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.subscriptions import until_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.cancellation import heeding_cancellation
+from ioa.concurrency import heeding_cancellation
 from ioa.errors import UnavailableError
 
 Ask = Callable[[], Coroutine[Any, Any, None]]

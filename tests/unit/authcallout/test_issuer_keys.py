@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa_authcallout import issuer_keys
 from ioa_authcallout.issuer_keys import IssuerKeys, check_encrypted, fetch_keys, read_keys

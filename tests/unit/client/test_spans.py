@@ -8,9 +8,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from structlog.testing import capture_logs
 
 from ioa.adapters.otlp import export_spans
-from ioa.beside import beside
 from ioa.client.history import conversation
 from ioa.client.spans import GoalTrace
+from ioa.concurrency import beside
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import ModelCall

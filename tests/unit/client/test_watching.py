@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ioa.beside import beside
 from ioa.client import history, watching
 from ioa.client.client import Client
 from ioa.client.history import conversation, heads_of_tree, read_back, read_on
 from ioa.client.watching import watch
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot

@@ -20,8 +20,7 @@ from ioa.adapters.openai.request_body import ChatRequest
 from ioa.agent.model.answers import Speech, parse_answer
 from ioa.agent.rules.list_plan import parse_list
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.fences import defused, in_one_line
-from ioa.foreign_text import continued, escaped_json, shown, shown_in_line
+from ioa.foreign_text import continued, defused, escaped_json, in_one_line, shown, shown_in_line
 from ioa.group.requests import AnswerQuestion, CancelGoal, LaunchGroup
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool

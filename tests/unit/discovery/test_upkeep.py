@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.adapters.nats.streams.topology import Shares
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import (
     NotFoundError,
     OverQuotaError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.protocol import subjects

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.group.events import Event
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion

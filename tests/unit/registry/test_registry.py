@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.adapters.nats.requests.service import answer_agent
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import (
     ForbiddenError,
     IdTakenError,

@@ -19,7 +19,7 @@ from ioa.adapters.nats.requests.request import DEFAULT_TIMEOUT, FILE_TIMEOUT, SE
 from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.adapters.nats.wire.subscriptions import MessageSink, at_renewal
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of
 from ioa.group.requests import (
     AbandonGoal,

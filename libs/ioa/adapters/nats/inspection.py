@@ -17,7 +17,7 @@ from ioa.adapters.nats.requests.service import REJECTED
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.subscriptions import taking
-from ioa.cancellation import heeding_cancellation
+from ioa.concurrency import heeding_cancellation
 from ioa.errors import ForbiddenError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
 from ioa.protocol.ids import TenantId

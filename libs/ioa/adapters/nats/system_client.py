@@ -34,7 +34,7 @@ from ioa.adapters.nats.streams.topology import DEAD, GOALS, intake_consumer
 from ioa.adapters.nats.wire.subscriptions import open_attention, watching
 from ioa.adapters.nats.wire.translated_errors import TooManyMessagesError, unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
-from ioa.beside import together
+from ioa.concurrency import together
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import GroupLaunched

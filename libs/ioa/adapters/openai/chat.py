@@ -22,7 +22,7 @@ from ioa.adapters.http_answers import create_client, whole_answer
 from ioa.adapters.openai.completion import CompletionReader, UnansweredError
 from ioa.adapters.openai.request_body import ChatRequest, chat_body, rejected_fields
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, ModelSettings
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls, current_user

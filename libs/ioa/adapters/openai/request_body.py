@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ioa.adapters.openai.settings import ModelSettings
-from ioa.fences import defused, fenced
+from ioa.foreign_text import defused, fenced
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, Tool
 
 BYTES_PER_TOKEN = 3

@@ -19,7 +19,7 @@ from ioa.agent.groups.turn import Turn
 from ioa.agent.metrics import sessions
 from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_runner import TaskRunner
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.concurrency import TaskGroup, fail_after
 from ioa.errors import IoaError, SupersededError, find_error
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, SequencedEntry

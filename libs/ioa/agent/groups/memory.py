@@ -14,9 +14,9 @@ from ioa.adapters.sqlite_store import Passage
 from ioa.agent.conversation import Heard, heard_in, name_of_entry, said_last, without
 from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.agent.turn_view import TurnView
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
-from ioa.fences import defused, fenced
+from ioa.foreign_text import defused, fenced
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Charter
 from ioa.ports.brain import TaskRecord

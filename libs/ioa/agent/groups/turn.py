@@ -20,7 +20,7 @@ from ioa.agent.send import seconds_to_wait, until_answered
 from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.agent.team_formation import search_for_others
 from ioa.agent.turn_view import TurnView
-from ioa.beside import beside
+from ioa.concurrency import beside
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError, reason_of
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember

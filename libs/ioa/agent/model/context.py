@@ -15,7 +15,7 @@ from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import below, cut, excerpt, fill, line_of
 from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
-from ioa.fences import defused, fenced, in_one_line
+from ioa.foreign_text import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.policy.hearing import hides
 from ioa.group.state import Ask, Concluding, Gathering, WaitingTask

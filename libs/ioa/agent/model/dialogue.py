@@ -17,7 +17,7 @@ from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause, MeteredCalls
 from ioa.agent.model.prompts import VERSION, fill
 from ioa.agent.model.reading import Reader
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.brain import UndecidedError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError

@@ -11,7 +11,7 @@ from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits
 from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.prompts import below, fill, line_of
 from ioa.errors import InvalidInputError
-from ioa.fences import fenced
+from ioa.foreign_text import fenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from ioa.fences import defused, in_one_line
+from ioa.foreign_text import defused, in_one_line
 
 VERSION = "v2"
 _MARK_BYTES = 120

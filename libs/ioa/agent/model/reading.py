@@ -10,7 +10,7 @@ from ioa.agent.model.answers import Read
 from ioa.agent.model.transcript import read_log
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, IoaError
-from ioa.fences import defused, fenced, in_one_line
+from ioa.foreign_text import defused, fenced, in_one_line
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 

@@ -11,7 +11,7 @@ from ioa.agent.model.prompts import below, excerpt, fill
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.errors import TaskError
-from ioa.fences import defused, fenced, in_one_line
+from ioa.foreign_text import defused, fenced, in_one_line
 from ioa.json_text import find_object
 from ioa.ports.chat_model import ChatMessage, Tool, ToolCall
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import below, excerpt
 from ioa.agent.turn_view import TurnView
-from ioa.fences import defused, fenced, in_one_line
+from ioa.foreign_text import defused, fenced, in_one_line
 from ioa.ports.brain import Reply, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.goals import Artifact

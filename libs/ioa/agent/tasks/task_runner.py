@@ -30,7 +30,7 @@ from ioa.agent.tasks.task_lease import LeaseLostError, TaskLease
 from ioa.agent.tasks.worker_pool import Slot, WorkerPool
 from ioa.agent.team_formation import MissionTools
 from ioa.agent.turn_view import TurnView
-from ioa.beside import beside, together
+from ioa.concurrency import beside, together
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import TaskError
 from ioa.fair_semaphore import FairSemaphore
 

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from rich.text import Text
 
-from ioa.beside import beside
 from ioa.cli.output.console import size
 from ioa.cli.output.conversation import ConversationView
 from ioa.cli.output.terminal import Terminal
@@ -19,6 +18,7 @@ from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
+from ioa.concurrency import beside
 from ioa.errors import ERRORS, ErrorRow, IoaError
 from ioa.foreign_text import continued, shown_in_line, shown_name
 from ioa.protocol.decisions import Decisions

@@ -10,8 +10,8 @@ import pytest
 
 from ioa.agent.model.prompts import cut
 from ioa.agent.model.task import MAX_TEXT_BYTES, messages_of
-from ioa.fences import defused
 from ioa.files import is_text
+from ioa.foreign_text import defused
 from ioa.testing import RecordingContext, input_file
 
 

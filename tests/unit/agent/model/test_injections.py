@@ -23,7 +23,7 @@ from ioa.agent.model import ModelBrain
 from ioa.agent.model.task import messages_of, read
 from ioa.agent.tasks.subteam_brief import brief_of
 from ioa.agent.turn_view import TurnView
-from ioa.fences import TAGS
+from ioa.foreign_text import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part

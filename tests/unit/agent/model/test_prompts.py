@@ -13,7 +13,7 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Formation, Speech
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import cut, excerpt, fill
-from ioa.fences import defused
+from ioa.foreign_text import defused
 from ioa.ports.chat_model import PromptTooLongError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId

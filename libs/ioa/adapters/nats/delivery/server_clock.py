@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.subscriptions import at_renewal
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 

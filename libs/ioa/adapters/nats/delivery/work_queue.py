@@ -27,7 +27,7 @@ from prometheus_client import Counter, Histogram
 from ioa.adapters.nats.streams.topology import ACK_WAIT
 from ioa.adapters.nats.wire.connection import until_connected
 from ioa.adapters.nats.wire.subscriptions import MessageSink, at_renewal
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters
 from ioa.protocol.operation.dead_letters import DeadReason

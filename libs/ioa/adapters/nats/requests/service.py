@@ -29,7 +29,7 @@ from prometheus_client import Counter, Histogram
 from ioa.adapters.nats.requests.rate_limit import RateLimit, RateLimiter
 from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
 from ioa.adapters.nats.wire.subscriptions import MessageSink
-from ioa.cancellation import TaskGroup, heeding_cancellation
+from ioa.concurrency import TaskGroup, heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol import subjects

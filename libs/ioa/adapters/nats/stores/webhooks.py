@@ -15,7 +15,7 @@ from ioa.adapters.nats.streams.group_log import read_entry
 from ioa.adapters.nats.streams.stream import ALL, Stream
 from ioa.adapters.nats.streams.topology import DELIVERING, GATEWAY, GOAL_RECORDS, HOOKS, LOG, NOTIFYING, POSITION, RESULTS, WEBHOOKS
 from ioa.adapters.nats.wire.translated_errors import TooManyMessagesError
-from ioa.cancellation import TaskGroup
+from ioa.concurrency import TaskGroup
 from ioa.errors import IoaError
 from ioa.ports.delivery import DeadLetters
 from ioa.ports.group_log import StoredEntry

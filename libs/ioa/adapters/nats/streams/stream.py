@@ -27,7 +27,7 @@ from ioa.adapters.nats.wire.connection import retry_without_responders, until_co
 from ioa.adapters.nats.wire.message_parser import LAST_OF, SEQUENCE, read_headers
 from ioa.adapters.nats.wire.subscriptions import taking
 from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 
 ALL = ">"
 """Pattern of all subjects of a stream."""

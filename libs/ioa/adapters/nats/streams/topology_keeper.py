@@ -12,7 +12,7 @@ from ioa.adapters.nats.streams.stream import stream_names
 from ioa.adapters.nats.streams.topology import STREAMS, Shares, Topology
 from ioa.adapters.nats.wire.subscriptions import announce_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 

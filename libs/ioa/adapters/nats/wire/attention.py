@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 
 _SOON_SECONDS, _LONGEST_SECONDS = 0.005, 1.0
 

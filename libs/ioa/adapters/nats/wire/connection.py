@@ -29,8 +29,7 @@ from ioa.adapters.nats.auth.credentials import Credentials, read_credentials, tl
 from ioa.adapters.nats.wire.message_parser import MessageParser, decode_subject, drop_foreign_status, read_headers
 from ioa.adapters.nats.wire.subscriptions import MessageSink, announce_renewal
 from ioa.adapters.system_folder import USER, password_for
-from ioa.beside import beside
-from ioa.cancellation import fail_after, fail_at, heeding_cancellation
+from ioa.concurrency import beside, fail_after, fail_at, heeding_cancellation
 from ioa.errors import InvalidInputError, NotPermittedError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.retry import pauses

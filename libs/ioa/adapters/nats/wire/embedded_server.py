@@ -32,7 +32,7 @@ from ioa.adapters.child_processes import ending_with_parent, stop_process
 from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
-from ioa.cancellation import fail_after
+from ioa.concurrency import fail_after
 from ioa.errors import ConflictError, MissingExtraError, UnavailableError
 
 STORE = "jetstream"

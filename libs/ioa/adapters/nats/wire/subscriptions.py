@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.wire.attention import Attention
-from ioa.cancellation import fail_after, heeding_cancellation
+from ioa.concurrency import fail_after, heeding_cancellation
 
 Message: TypeAlias = Msg
 """A received message."""

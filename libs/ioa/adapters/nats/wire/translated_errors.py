@@ -7,7 +7,7 @@ from types import TracebackType
 import nats.errors
 from nats.js.errors import APIError
 
-from ioa.cancellation import heeding_cancellation
+from ioa.concurrency import heeding_cancellation
 from ioa.errors import ERRORS, PayloadTooLargeError, StoreFullError, UnavailableError, row_of
 
 ERRORS[nats.errors.Error] = row_of(UnavailableError)

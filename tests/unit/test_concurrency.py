@@ -1,4 +1,4 @@
-"""Task groups and timeouts lose no cancellation in any version of CPython."""
+"""Task groups and timeouts lose no cancellation in any version of CPython; coroutines run together."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from ioa import cancellation
-from ioa.cancellation import TaskGroup, fail_after
+from ioa import concurrency
+from ioa.concurrency import TaskGroup, fail_after, together
 
 
 class _OutOfReachError(Exception):
@@ -87,7 +87,7 @@ async def test_outer_group_ends_when_both_groups_fail() -> None:
     assert not limit.expired()
 
 
-@pytest.mark.parametrize("limited", [fail_after, cancellation._fail_after])
+@pytest.mark.parametrize("limited", [fail_after, concurrency._fail_after])
 async def test_timeout_expires_in_a_cancelled_task(limited: Callable[[float | None], asyncio.Timeout]) -> None:
     """While the task cleans up. Another cancellation before the timeout cancels the task."""
     seen = list[str]()
@@ -110,3 +110,34 @@ async def test_timeout_expires_in_a_cancelled_task(limited: Callable[[float | No
         await asyncio.wait([cleaning])
         assert cleaning.cancelled()
     assert seen == ["out of time"]
+
+
+async def _returns(value: int, *, turns: int) -> int:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return value
+
+
+async def test_results_are_in_order() -> None:
+    """Of the coroutines, not of their ends."""
+    assert await together(_returns(1, turns=3), _returns(2, turns=1)) == [1, 2]
+
+
+async def test_failing_coroutine_ends_the_others_and_raises_its_error() -> None:
+    """Without an exception group."""
+    ended = list[str]()
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waits")
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise _OutOfReachError
+
+    with pytest.raises(_OutOfReachError):
+        await together(waits(), fails())
+
+    assert ended == ["waits"]

@@ -1,15 +1,18 @@
-"""Task groups and timeouts with fixes of newer CPython versions, and a guard against lost cancellations.
+"""Structured concurrency: task groups and timeouts with fixes of newer CPython versions, and blocks with coroutines beside them.
 
-All modules import them from here. Debian 12 has CPython 3.11.2.
+All modules import them from here. Debian 12 has CPython 3.11.2. A single error is raised as it is, and not in an exception group.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
 
 
 class _TaskGroup(asyncio.TaskGroup):
@@ -90,3 +93,50 @@ class heeding_cancellation:  # noqa: N801  # reads like a statement
         is_over = error is None or isinstance(error, Exception)
         if is_over and self._task is not None and self._task.cancelling() > self._before:
             raise asyncio.CancelledError from error
+
+
+@asynccontextmanager
+async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None] | None = None) -> AsyncIterator[None]:
+    """Run coroutines while the block runs; all of them have ended after the block.
+
+    If a coroutine fails, the block is cancelled. A single error is raised as it is.
+
+    Args:
+        coroutines: The coroutines.
+        stop: Called at the end of the block; the coroutines must then end by themselves. Without it, or if the block is cancelled,
+            they are cancelled.
+    """
+    raised: BaseException | None = None
+    try:
+        async with TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+            try:
+                yield
+            except BaseException as error:  # noqa: BLE001 - raised below, outside of the task group
+                raised = error
+            if stop is not None and not isinstance(raised, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+                stop()
+                await asyncio.wait(tasks)
+            for task in tasks:
+                task.cancel()
+            if raised is not None:
+                raise raised
+    except BaseExceptionGroup as errors:
+        if raised is not None and not isinstance(raised, asyncio.CancelledError):
+            raise raised from None
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from None
+        raise
+
+
+async def together(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
+    """Run coroutines concurrently, and return their results in order.
+
+    If a coroutine fails, the others are cancelled, and the first error is raised as it is.
+    """
+    try:
+        async with TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
