@@ -1,4 +1,4 @@
-"""Structured concurrency: task groups and timeouts with fixes of newer CPython versions, and blocks with coroutines beside them.
+"""Structured concurrency: task groups and timeouts with fixes of newer CPython versions, and coroutines that run during a block.
 
 All modules import them from here. Debian 12 has CPython 3.11.2. A single error is raised as it is, and not in an exception group.
 """

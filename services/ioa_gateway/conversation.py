@@ -17,7 +17,7 @@ _EARLIER = "conversation.txt"
 
 
 class ConversationMessage(Model):
-    """A message: a text, or a list of parts. Other content, such as that of a tool call, has no text."""
+    """A message: a text, or a list of parts. Other content, such as a tool call, has no text."""
 
     role: str
     content: Any = None

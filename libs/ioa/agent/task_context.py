@@ -148,7 +148,7 @@ class TaskContext(ABC):
 
     @property
     def files(self) -> Sequence[InputFile]:
-        """The files of the goal, then those of the results that the task uses."""
+        """The files of the goal, then the files of the results that the task uses."""
         return [*self.inputs, *(file for result in self.results for file in result.artifacts)]
 
     @property

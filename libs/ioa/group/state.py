@@ -176,7 +176,7 @@ class OfTask(Question):
     """A question of a running task.
 
     Attributes:
-        number: Number of the question among those of the task.
+        number: Number of the question within its task.
         role: Role of the person that is asked; None for the assigner.
     """
 

@@ -63,7 +63,7 @@ class _Item:
 
 @dataclass
 class _Kept:
-    """Memory of one group.
+    """Memory of a single group.
 
     Attributes:
         summary: The summary of the messages whose names `covers` contains.
