@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from ioa.client.client import Client
 from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.questions import question_in_words
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
@@ -70,9 +71,13 @@ async def read_status(call: ApiCall, name: GoalName) -> StatusOfGroups:
     Raises:
         NotFoundError: There is no such goal.
     """
-    status = await call.look(name, with_team=bool(call.caller.people))
+    return await with_groups(call.client, name, await call.look(name, with_team=bool(call.caller.people)))
+
+
+async def with_groups(client: Client, name: GoalName, status: GoalStatus) -> StatusOfGroups:
+    """Return the status of a goal with the states of its nested groups."""
     has_nested = status.standing is not None and status.standing.state.nested
-    groups = tuple((await call.client.state(name)).values()) if has_nested else ()
+    groups = tuple((await client.state(name)).values()) if has_nested else ()
     return StatusOfGroups.model_construct(**dict(status), groups=groups)
 
 

@@ -17,6 +17,7 @@ from ioa_gateway.a2a.messages import A2ARequest, is_old
 from ioa_gateway.a2a.tasks import ASKING, TaskWriter, last_page, task_state
 from ioa_gateway.api.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook
 from ioa_gateway.caller import Caller
+from ioa_gateway.open_questions import with_groups
 
 
 def push_id(request: A2ARequest, task_id: str, config_id: str) -> WebhookId:
@@ -78,9 +79,10 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         UnavailableError: The goal cannot be read now.
     """
     name = GoalName(notice.user, notice.goal_id)
-    status = await client.goal(name, with_team=bool(caller.people))
-    if notice.event is HookEvent.ENDED and status.result is None:
+    found = await client.goal(name, with_team=bool(caller.people))
+    if notice.event is HookEvent.ENDED and found.result is None:
         raise NotYetError("The result is not known here yet.")
+    status = await with_groups(client, name, found)
     if notice.event is HookEvent.ASKED and task_state(status, caller) != ASKING:
         return None
     task = TaskWriter(status.record.goal, push.base_url, caller).task(status, await last_page(client, name))

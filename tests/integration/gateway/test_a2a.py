@@ -32,7 +32,8 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from ioa.errors import RateLimitedError
-from ioa.protocol.ids import GoalId
+from ioa.group.state import ParentTask
+from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import (
     AskUser,
     ConcludeGroupDiscussion,
@@ -40,6 +41,7 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Phase,
     SyncTaskAssignment,
     TaskSpec,
 )
@@ -255,6 +257,23 @@ async def test_stream_ends_with_a_question_which_is_answered_once(
         task = await client.get_task(GetTaskRequest(id=goal_id))
     own = [(one.message_id, one.parts[0].text) for one in task.history if one.role == Role.ROLE_USER]
     assert own == [("m1", "Count to ten."), ("a1", "yes"), ("a2", "yes")]
+
+
+async def test_question_of_a_nested_group_is_answered_by_client(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """The nested group asks the user of the goal, and reads the answer."""
+    async with speaking(http) as client:
+        task = await sent(client, asking("m1", waits=False))
+        room = (await members.launch(GoalId(task.id))).state.comm_id
+        spec = TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Count to five.")
+        await members.say(ADA, SyncTaskAssignment(tasks=(spec,)), room)
+        nested = (await members.launch(GoalId(task.id), ParentTask(comm_id=room, task_id=spec.task_id))).state.comm_id
+        until = datetime.now(UTC) + timedelta(minutes=5)
+        await members.say(BOB, AskUser(text="From zero?", options=("yes", "no"), default="no", until=until), nested)
+        asked = await client.get_task(GetTaskRequest(id=task.id))
+        answered = await sent(client, asking("a1", "yes", task_id=task.id, waits=False))
+    state = (await plane.client.group(nested)).state
+    assert (asked.status.state, answered.status.state) == (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_WORKING)
+    assert (state.phase, state.question) == (Phase.DISCUSSING, None)
 
 
 _JURY = {
