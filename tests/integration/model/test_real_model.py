@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Annotated, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.agent.model import ModelBrain, answers
@@ -19,17 +21,34 @@ pytestmark = pytest.mark.model
 _TURNS = 2
 
 
+class _Alone(BaseModel):
+    """Do the task without a group."""
+
+    type: Literal["alone"]
+
+
+class _Team(BaseModel):
+    """Do the task with a group that you lead."""
+
+    type: Literal["team"]
+
+
+class _Choice(answers.ShapedAnswer):
+    """How a task is done: small enough for a model of 135 million parameters."""
+
+    decision: Annotated[_Alone | _Team, Field(discriminator="type")]
+
+
 async def test_the_server_keeps_to_the_shape(llama_url: str) -> None:
     """A strict schema is taken at the first try, and the answer fits the class."""
-    shape = answers.Formation
     question = [
         ChatMessage("system", "You answer in JSON."),
-        ChatMessage("user", "Think: yes. Then launch the group without members."),
+        ChatMessage("user", "Think: yes. Then decide: alone or team?"),
     ]
     async with open_openai_chat(ModelSettings(llama_url, "smollm2")) as chat:
-        answer = await chat.answer(question, shape, AnswerLimits(max_tokens=200, timeout=timedelta(seconds=60)))
+        answer = await chat.answer(question, _Choice, AnswerLimits(max_tokens=200, timeout=timedelta(seconds=60)))
         assert "response_format" not in chat.omitted
-    assert isinstance(answers.parse_answer(answer.text, shape), answers.Formation) and answer.answer_tokens > 0
+    assert isinstance(answers.parse_answer(answer.text, _Choice), _Choice) and answer.answer_tokens > 0
 
 
 @pytest.mark.timeout(300)
