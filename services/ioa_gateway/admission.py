@@ -61,7 +61,7 @@ class Admission:
                 return
             caller = await keyring.let_in(request)
             with self._gateway.limits.request(caller.key_id):
-                async with keyring.request_of(caller):
+                async with keyring.cancel_on_revocation(caller):
                     request.state.call = self._gateway.call(caller, request.headers, limited_receive)
                     await self._app(scope, limited_receive, counted)
         except (IoaError, RuntimeError) as error:

@@ -162,7 +162,7 @@ class Keyring:
         return None if key is None else _caller(key)
 
     @asynccontextmanager
-    async def request_of(self, caller: Caller) -> AsyncIterator[None]:
+    async def cancel_on_revocation(self, caller: Caller) -> AsyncIterator[None]:
         """Cancel the block, a request of an authenticated caller, when its key or session ends.
 
         Raises:

@@ -39,7 +39,7 @@ class ConversationMessage(Model):
         return "\n".join(str(part.get("text", "")) for part in parts)
 
 
-def goal_of(messages: Sequence[ConversationMessage], model: str) -> GoalOrder:
+def build_goal_order(messages: Sequence[ConversationMessage], model: str) -> GoalOrder:
     """Return the goal of a conversation: the user's last message, with all others as an input.
 
     Args:

@@ -17,7 +17,7 @@ import structlog
 
 from ioa.errors import MissingExtraError, UnavailableError
 from ioa.protocol.operation.trace import Span
-from ioa.telemetry.live_spans import ERROR, kind_of, traced_by
+from ioa.telemetry.live_spans import ERROR, span_kind, traced_by
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -59,7 +59,7 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
             parent=context(span.parent_id) if span.parent_id else None,
             resource=resource,
             attributes={**span.attributes, ERROR: span.failure} if span.failure else span.attributes,
-            kind=kind_of(span.attributes),
+            kind=span_kind(span.attributes),
             status=Status(StatusCode.ERROR, span.failure) if span.failure else Status(StatusCode.OK),
             start_time=_nanoseconds(span.start),
             end_time=_nanoseconds(span.end),

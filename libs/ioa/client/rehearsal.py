@@ -119,7 +119,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
 
     def play(payload: Payload) -> Played:
         nonlocal state
-        before, speaker, event = state, state.floor[0], _said(state, payload)
+        before, speaker, event = state, state.floor[0], _build_event(state, payload)
         after = step(state, event, policy)
         state = after.state
         lines = transcript.read(StoredEntry(before.turn, Entry(event=event, audience=after.audience, state=state)))
@@ -178,7 +178,7 @@ def _next_line(script: Script, policy: Policy, state: GroupState, offered: Offer
     return replace(line, reply=replace(reply, text=reply.text or f"({speaker} speaks)"))
 
 
-def _said(state: GroupState, payload: Payload) -> Said:
+def _build_event(state: GroupState, payload: Payload) -> Said:
     header = Header(
         message_id=MessageId(f"m{state.turn}-{state.floor[0]}"),
         comm_id=_COMM,

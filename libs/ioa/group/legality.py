@@ -27,9 +27,9 @@ from ioa.group.limits import UNLIMITED, GroupLimits, exceeded_limit
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.deciding import ADD, NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
-from ioa.group.policy.forms import blanks_of, check_fields, form_of
+from ioa.group.policy.forms import check_fields, form_of, resolve_form
 from ioa.group.policy.hearing import addressees, hides, is_draft, is_reviewed
-from ioa.group.policy.turns import hub_of, may_be_named, most_named
+from ioa.group.policy.turns import may_be_named, most_named, present_hub
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
 from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState
@@ -147,7 +147,7 @@ def offer(
         most = min(len(others), state.turns_left - 1)
         return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
     if isinstance(stage, Gathering):
-        form = blanks_of(form_of(state, policy), state, policy)
+        form = resolve_form(form_of(state, policy), state, policy)
         if policy is None or state.course is None:
             return Offer(form=form)
         node, able = policy.nodes[state.course.node], addressees(policy, state, agent_id) if narrows else ()
@@ -173,7 +173,7 @@ def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool) -> Offer:
         next_speakers=chosen.next_speakers,
         go=chosen.go,
         may_conclude=END in chosen.go and floor.concluder(state) == agent_id,
-        form=blanks_of(node.form, state, policy) if node.form else (),
+        form=resolve_form(node.form, state, policy) if node.form else (),
         most_named=chosen.most_named,
         may_ask=chosen.most_named > 1 and not node.form,
         addressees=addressees(policy, state, agent_id) if narrows else (),
@@ -192,7 +192,7 @@ def _choices(scene: Scene, me: int) -> Choices:
     one_only = len(others) < 2 or is_reviewed(scene.policy, node, state.members[me])
     most = 1 if one_only else most_named(scene, state.turns_left)
     ways: tuple[str, ...] = ()
-    if node.turns.mode != "hub" or hub_of(scene) == me:
+    if node.turns.mode != "hub" or present_hub(scene) == me:
         ways = tuple([way.to for way in offered_ways(scene, [way for way in node.exits if way.by == "speaker"])])
     if END in ways and state.tasks_left(scene.agent(me)):
         ways = tuple([one for one in ways if one != END])
@@ -474,14 +474,14 @@ def _check_guards(offered: Offer, said: Payload) -> None:
     """
     if not offered.guards:
         return
-    content, texts = _words_of(offered, said)
+    content, texts = _collect_texts(offered, said)
     for guard in offered.guards:
         if content or isinstance(said, Discussion) or not guard.not_empty:
             if why := guard.objection(content, texts):
                 raise IllegalEventError(RejectionCode.GUARDED, f"This message is not allowed here: {why}.")
 
 
-def _words_of(offered: Offer, said: Payload) -> tuple[str, list[str]]:
+def _collect_texts(offered: Offer, said: Payload) -> tuple[str, list[str]]:
     """Return the content of a message, and its further texts."""
     texts = [one.why for one in rejects_of(said)]
     match said:

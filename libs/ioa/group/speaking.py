@@ -36,7 +36,7 @@ from ioa.group.policy.course import (
 )
 from ioa.group.policy.forms import no_votes, with_answer
 from ioa.group.policy.hearing import is_draft
-from ioa.group.policy.turns import hub_of
+from ioa.group.policy.turns import present_hub
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
@@ -286,7 +286,7 @@ def _go_on_without_seats(state: GroupState, at: datetime, policy: Policy | None,
         scene = scene._replace(state=state.model_copy(update={"tally": stage.votes}))
     if (watch := scene.course.watch) is not None:
         return deciding.ask_watchers(scene, at, watch.due, watch.then)
-    return proceed(scene, at, named=hub_of(scene), words=words, gathered=True)
+    return proceed(scene, at, named=present_hub(scene), words=words, gathered=True)
 
 
 def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | None) -> GroupState:

@@ -51,7 +51,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
             if (own := _own_model(agent)) is not None:
                 from ioa.adapters.openai.settings import ModelSettings
 
-                mind = _mind_of(own, "model", budget_of(ModelSettings.layered(environment, agent.agent_id)))
+                mind = _create_mind(own, "model", budget_of(ModelSettings.layered(environment, agent.agent_id)))
             else:
                 settings = model_of(environment, agent)
                 found = [mind for known, mind in opened if known == settings]
@@ -59,7 +59,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
                     from ioa.adapters.openai.chat import open_openai_chat
 
                     chat = await stack.enter_async_context(open_openai_chat(settings))
-                    found = [_mind_of(chat, settings.model, budget_of(settings))]
+                    found = [_create_mind(chat, settings.model, budget_of(settings))]
                     opened.append((settings, found[0]))
                 mind = found[0]
             if mind.chat is None and agent.needs_model:
@@ -77,7 +77,7 @@ def _own_model(agent: AgentDefinition) -> ChatModel | None:
     return None if isinstance(agent.model, ModelSettings) else agent.model
 
 
-def _mind_of(model: ChatModel, name: str, budget: Budget) -> Mind:
+def _create_mind(model: ChatModel, name: str, budget: Budget) -> Mind:
     """Return a mind that uses one language model for turns and tasks."""
     from ioa.agent.model import ModelBrain
     from ioa.agent.model.chat import ModelChat

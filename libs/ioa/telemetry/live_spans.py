@@ -55,7 +55,7 @@ def is_traced() -> bool:
     return _tracer is not None
 
 
-def kind_of(attributes: Mapping[str, Attribute]) -> SpanKind:
+def span_kind(attributes: Mapping[str, Attribute]) -> SpanKind:
     """Return the kind of a span: only a model call is a call of another server."""
     from opentelemetry.trace import SpanKind
 
@@ -94,7 +94,7 @@ def span(name: str, attributes: Mapping[str, Attribute]) -> Iterator[LiveSpan]:
     from opentelemetry.trace import StatusCode
 
     whole = _tracer.start_as_current_span(
-        name, kind=kind_of(attributes), attributes=attributes, record_exception=False, set_status_on_exception=False
+        name, kind=span_kind(attributes), attributes=attributes, record_exception=False, set_status_on_exception=False
     )
     with whole as recorded:
         try:

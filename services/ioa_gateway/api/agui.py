@@ -25,7 +25,7 @@ from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
-from ioa_gateway.conversation import ConversationMessage, goal_of
+from ioa_gateway.conversation import ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import answer_schema, follow_goal, questions_to
 from ioa_gateway.problems import problem_of
 from ioa_gateway.request_body import JsonRoute
@@ -68,7 +68,7 @@ async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: L
         name, after = await _resume(call, asked.resume)
     else:
         goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
-        order = goal_of(asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
+        order = build_goal_order(asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
         name, after = (await call.client.launch(call.with_caller(order))).name, 0
     events = _events(call, {"threadId": asked.threadId, "runId": asked.runId}, name, last_event_id or after)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)

@@ -27,7 +27,7 @@ from ioa.protocol.model import Model
 from ioa.protocol.usage import NOTHING, Usage
 from ioa_gateway.api.goals import IdempotencyKey
 from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
-from ioa_gateway.conversation import NETWORK, ConversationMessage, goal_of
+from ioa_gateway.conversation import NETWORK, ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import follow_goal, questions_to
 from ioa_gateway.problems import GoalFailedError, chat_error, problem_of
 from ioa_gateway.request_body import JsonRoute
@@ -146,7 +146,7 @@ async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
         InvalidInputError: The user's last message has no text, or is missing.
         NotFoundError: The model has no valid name.
     """
-    goal = goal_of(order.messages, order.model)
+    goal = build_goal_order(order.messages, order.model)
     if order.schema_text:
         text = f"{goal.goal}\n\nAnswer with JSON that matches this JSON schema, and with nothing else: {order.schema_text}"
         goal = GoalOrder.model_validate({**dict(goal), "goal": text})

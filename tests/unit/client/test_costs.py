@@ -41,7 +41,7 @@ def calls() -> tuple[ModelCall, ...]:
     )
 
 
-def asked() -> list[DecisionCall]:
+def turn_calls() -> list[DecisionCall]:
     """The calls of a turn, from its log."""
     turn = said("ada", Discussion(content="Well?", next_speaker=AgentId("bob")), 1, calls=calls())
     return [*decision_calls(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))]
@@ -50,13 +50,13 @@ def asked() -> list[DecisionCall]:
 def test_usage_by_purpose_adds_up_to_the_total() -> None:
     """Usage without a call is `other`; a smaller total has no negative part."""
     parts = {"form": tokens(5), "speak": tokens(2_100)}
-    assert costs_by_purpose(asked(), tokens(2_112)) == parts | {"other": tokens(7)}
-    assert costs_by_purpose(asked(), NOTHING) == parts
+    assert costs_by_purpose(turn_calls(), tokens(2_112)) == parts | {"other": tokens(7)}
+    assert costs_by_purpose(turn_calls(), NOTHING) == parts
 
 
 def test_cost_table_has_a_row_per_purpose(capsys: pytest.CaptureFixture[str]) -> None:
     """Tokens and cost are in columns."""
-    Terminal(as_json=False).print(cost_table(costs_by_purpose(asked(), NOTHING)))
+    Terminal(as_json=False).print(cost_table(costs_by_purpose(turn_calls(), NOTHING)))
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["form", "5", "0", "0", "5e-06"],
         ["speak", "2,100", "0", "0", "0.0021"],
@@ -66,7 +66,7 @@ def test_cost_table_has_a_row_per_purpose(capsys: pytest.CaptureFixture[str]) ->
 def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are in order, with duration and outcome; a call without a decision has its reason."""
     monkeypatch.setenv("COLUMNS", "120")
-    rows = asked()[1:]
+    rows = turn_calls()[1:]
     Terminal(as_json=False).print(call_table(rows))
     assert [line.split()[1:] for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["1", "ada", "DISCUSSION", "speak", "not_legal", "PAUSE", "1.2", "1,000", "0"],

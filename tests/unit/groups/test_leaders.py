@@ -107,7 +107,7 @@ async def look(plane: Plane) -> bool:
 
 
 def test_the_operator_names_pools() -> None:
-    """With commas between; what can be no pool is refused."""
+    """Names are separated by commas; a name that no pool can have is rejected."""
     assert ControlPlaneSettings(leaders=" ada, bob,ada,").leading_pools == ("ada", "bob")
     for leaders in ("a b", "a.b"):
         with pytest.raises(ValidationError):

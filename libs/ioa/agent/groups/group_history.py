@@ -25,7 +25,7 @@ from ioa.group.events import (
 from ioa.group.legality import Offer, legal_kinds, offer
 from ioa.group.policy.casting import part_of
 from ioa.group.policy.deciding import digest_of
-from ioa.group.policy.forms import blanks_of, no_votes
+from ioa.group.policy.forms import no_votes, resolve_form
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
@@ -146,7 +146,7 @@ class GroupHistory:
         policy, state, log = self.charter.policy, self.state, self._log
         offered = None if policy is None else offer(policy, state, me)
         if policy is None and isinstance(stage := state.stage, Gathering) and me in state.floor:  # routers withhold them by policy
-            offered = Offer(form=blanks_of(stage.form, state))
+            offered = Offer(form=resolve_form(stage.form, state))
             log = [item for item in log if not _is_of_peers(state, me, item)]
             votes = None if stage.votes is None else no_votes(stage.votes.turn, stage.votes.by, stage.form)
             state = state.model_copy(update={"stage": stage.model_copy(update={"votes": votes})})

@@ -178,7 +178,7 @@ def _limits(view: TurnView) -> Iterator[str]:
         forced = _FORCED.get(state.stage.forced) if state.stage.forced else None
         yield f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion."
     elif state.turns_left <= _FEW_TURNS or (tokens is not None and limit is not None and tokens < limit // _FEW_TOKENS):
-        yield "Little is left: finish with what is sure to fit, or conclude with what there is. The conclusion takes no turn."
+        yield "Little is left: finish with parts that surely fit, or conclude with the results. The conclusion takes no turn."
 
 
 def _open_tasks(view: TurnView) -> str:

@@ -154,7 +154,9 @@ def count_turn(
         changed["total"] = _one_more(course.total, number)
     if fields and (tested := policy.nodes[course.node].tested):
         told = course.told or ((),) * len(tested)
-        changed["told"] = tuple([_told(before, number, fields.get(one.name)) for one, before in zip(tested, told, strict=True)])
+        changed["told"] = tuple(
+            [_replace_value(before, number, fields.get(one.name)) for one, before in zip(tested, told, strict=True)]
+        )
     board = {one.name: one for one in course.board}
     for name in writes:
         board[name] = Version(name, board[name].version + 1 if name in board else 1, number)
@@ -263,7 +265,9 @@ def end_discussion(state: GroupState, at: datetime) -> GroupState:
     return floor.open_conclusion(rest, floor.concluder(rest), at)
 
 
-def _told(before: tuple[tuple[int, FieldValue], ...], number: int, value: FieldValue | None) -> tuple[tuple[int, FieldValue], ...]:
+def _replace_value(
+    before: tuple[tuple[int, FieldValue], ...], number: int, value: FieldValue | None
+) -> tuple[tuple[int, FieldValue], ...]:
     """Append a member's value of a field, and remove its older one."""
     return before if value is None else (*(one for one in before if one[0] != number), (number, value))
 

@@ -23,7 +23,7 @@ def form_of(state: GroupState, policy: Policy | None) -> Form:
     return () if policy is None or state.course is None else policy.nodes[state.course.node].form
 
 
-def blanks_of(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> Form:
+def resolve_form(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> Form:
     """Return the fields of a form in the present state, with the members that can be named as options."""
     return tuple([_blank(field, state, policy) for field in form])
 

@@ -37,7 +37,7 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
         return None
     if scene.node.turns.mode == "random":
         return _drawn(scene)
-    hub = hub_of(scene)
+    hub = present_hub(scene)
     if hub is not None and (last != hub or (named is not None and named not in scene.present)):
         return hub
     if named in scene.present:
@@ -61,10 +61,10 @@ def may_be_named(scene: Scene, by: int) -> tuple[int, ...]:
     turns = scene.node.turns
     if turns.mode == "nominate":
         return scene.present if turns.repeat else scene.others(by)
-    return scene.others(by) if by == hub_of(scene) else ()
+    return scene.others(by) if by == present_hub(scene) else ()
 
 
-def hub_of(scene: Scene) -> int | None:
+def present_hub(scene: Scene) -> int | None:
     """Return the member that speaks after each other member; None without a hub, or if it is not present."""
     turns = scene.node.turns
     return next(iter(scene.holders(turns.by)), None) if turns.mode == "hub" and turns.by is not None else None

@@ -286,7 +286,7 @@ SITUATIONS: tuple[Callable[[], Awaitable[str]], ...] = (
 
 
 def written() -> dict[str, str]:
-    """All files: the rules of a group and of forming one, the two schemas, and what is asked in each situation."""
+    """All files: the rules of a group and of its formation, the two schemas, and the question of each situation."""
     shapes = (Formation, Speech)
     schemas = {f"schema-{shape.__name__.lower()}.json": json.dumps(strict_schema(shape), indent=1) for shape in shapes}
     asked_in = {f"{one.__name__.replace('_', '-')}.md": asyncio.run(_one(one)) for one in SITUATIONS}

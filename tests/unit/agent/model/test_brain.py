@@ -425,7 +425,7 @@ def launch(*members: str) -> str:
 async def test_team_is_launched_with_agents_that_were_found(
     script: Sequence[str], members: Sequence[AgentId], searches: int, told: str
 ) -> None:
-    """An invented member is rejected; a team of nobody else is one."""
+    """An invented member is rejected; a group without other members is accepted."""
     search = Found(KNOWN)
     ann, model = brain(*script)
     assert await ann.form_team(mission(), search) == TeamLaunch(members=tuple(members))
