@@ -115,7 +115,7 @@ class AgentRuntime:
         self._runner = TaskRunner(agent, card.agent_id, ports, slots=options.tasks_at_once, timeout=options.task_timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after)
         self._group: asyncio.TaskGroup
-        self._is_online = False
+        self._is_online = self._is_registered = False
         self._sessions: dict[CommId, GroupSession] = {}
         self._following: dict[CommId, asyncio.Task[None]] = {}
         self._leading: asyncio.Task[None] | None = None
@@ -175,6 +175,7 @@ class AgentRuntime:
     async def _stay_registered(self, joined: Callable[[], None]) -> None:
         """Register, then renew the lease until cancelled, independently of all groups."""
         lease = await self._join()
+        self._is_registered = True
         for warning in lease.warnings:
             _log.warning("card_could_be_better", advice=warning)
         joined()
@@ -313,6 +314,8 @@ class AgentRuntime:
         self._known = max(self._known, after)
 
     def _receive(self, entry: SequencedEntry) -> None:
+        if not self._is_registered:  # the id belongs to the previous process; all memberships are listed afterwards
+            return
         comm_id = entry.entry.state.comm_id
         if comm_id in self._sessions or entry.seq > self._ended.get(comm_id, -1):
             (self._sessions.get(comm_id) or self._open_session(comm_id)).receive(entry)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from structlog.testing import capture_logs
 
 from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
-from ioa.group.requests import Accepted, Rejected
+from ioa.group.requests import Accepted, Rejected, SequencedEntry
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
@@ -210,6 +211,44 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
         let_go.set()
 
     assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker._runner.stopping) == (True, True, 0)
+
+
+async def test_entry_pushed_before_the_registration_does_not_end_the_agent(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id belongs to the previous process until then: a log read with the new session would be rejected as superseded."""
+    released, listens, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work(words: str) -> str:
+        await released.wait()
+        return "done"
+
+    await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await eventually(lambda: company.messages(ROOM))
+    await company.crash("lead")
+    register, inbox = company.network.register, company.network.inbox
+
+    @asynccontextmanager
+    async def open_inbox(agent_id: AgentId, receive: Callable[[SequencedEntry], None]) -> AsyncIterator[None]:
+        async with inbox(agent_id, receive):
+            listens.set()
+            yield
+
+    async def register_late(request: Register) -> Lease:
+        await go.wait()
+        return await register(request)
+
+    monkeypatch.setattr(company.network, "register", register_late)
+    monkeypatch.setattr(company.network, "inbox", open_inbox)
+    said = len(await company.messages(ROOM))
+    company.begin("lead")
+    await listens.wait()
+    released.set()
+    await eventually(lambda: company.messages(ROOM), lambda found: len(found) > said)
+    go.set()
+    assert ((await company.result()).content, company.members["lead"].refusal) == ("All done.", None)
 
 
 class _LeadingModel(ModelBrain):
