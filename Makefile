@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,9 +45,6 @@ chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is 
 
 outages: $(VENV)/.dev  ## Take each part away for longer than a lease and compare all answers; ARGS='"registry frozen 60" --runs 20' repeats one.
 	$(BIN)/python -m benchmarks.outages $(ARGS)
-
-age: $(VENV)/.dev  ## Measure a system with 1,000,000 goals that have ended and 500,000 open memberships; ARGS=--smoke for a short look.
-	$(BIN)/python -m benchmarks.age $(ARGS)
 
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.
 	$(BIN)/helm lint --strict --quiet helm/ioa
@@ -115,7 +112,6 @@ else
 	$(BIN)/python -m benchmarks.turns --members 4 32 --turns 40 400 --agents 4:40 --peers 40
 	$(BIN)/python -m benchmarks.saturation --groups 1 64 --messages 5000
 	$(BIN)/python -m benchmarks.density --agents 1 100 --seconds 5
-	$(BIN)/python -m benchmarks.idle --groups 200 --seconds 10
 endif
 
 bench-smoke: $(VENV)/.dev  ## Run every benchmark in its smallest form, to see that each runs.

@@ -2,8 +2,9 @@
 
     python -m benchmarks.density [--agents 1 100 1000] [--seconds 15]
 
-The worker is `ioa agent run FILE.py:agent --replicas N`: each replica is registered, renews its lease, waits for goals and has a
-memory of its own. CPU is in percent of one core, over some seconds in which nothing happens.
+The worker is `ioa agent run FILE.py:agent --replicas N`: each replica is registered, renews its lease, waits for goals and has its
+own memory. The limit in the same run is a process with one subscription for each agent and nothing else (`bare_agents`). CPU is in
+percent of one core, over some seconds without goals.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def run(task: str) -> str:
 
 @asynccontextmanager
 async def open_worker(parts: Parts, agents: int) -> AsyncIterator[int]:
-    """Run a worker with so many agents, yield its process id once all are online, and end it."""
+    """Run a worker with this number of agents, yield its process id when all are online, and end it."""
     folder = parts.folder / f"worker-{agents}"
     folder.mkdir()
     (folder / "idle.py").write_text(_AGENT)
@@ -58,25 +59,40 @@ async def open_worker(parts: Parts, agents: int) -> AsyncIterator[int]:
         await process.wait()
 
 
+@asynccontextmanager
+async def open_bare_agents(parts: Parts, agents: int) -> AsyncIterator[int]:
+    """Run the limit, and yield its process id when it has subscribed."""
+    command = (sys.executable, "-m", "benchmarks.bare_agents", parts.url, str(agents))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        await process.stdout.readline()
+        yield process.pid
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 async def benchmark(agents: Sequence[int], seconds: float) -> None:
-    """Measure one worker after the other, each on a system of its own."""
-    table = Table("agents", "online after", "worker", "per agent", "worker CPU", "registry CPU", "server CPU", "load")
-    base = 0
+    """Measure one worker after the other, each on its own system."""
+    table = Table("process", "agents", "online after", "memory", "per agent", "its CPU", "registry CPU", "server CPU", "load")
+    first: dict[str, tuple[int, int]] = {}
     for count in agents:
-        note(f"{count} agents")
-        async with open_parts(ioa_registry=1, ioa_groups=1, ioa_router=1) as parts:
-            started = time.perf_counter()
-            async with open_worker(parts, count) as pid:
-                joined = time.perf_counter() - started
-                await asyncio.sleep(seconds)
-                counted = {"worker": [pid], "registry": parts.pids("ioa_registry"), "server": [parts.server_pid]}
-                with machine.measured(counted) as spent:
+        for name, opened in (("worker", open_worker), ("bare", open_bare_agents)):
+            note(f"{name}, {count} agents")
+            async with open_parts(ioa_registry=1, ioa_groups=1, ioa_router=1) as parts:
+                started = time.perf_counter()
+                async with opened(parts, count) as pid:
+                    joined = time.perf_counter() - started
                     await asyncio.sleep(seconds)
-                memory = machine.resident_bytes(pid)
-        base = base or memory
-        each = f"{(memory - base) / (count - 1) / 1024:.0f} KB" if count > 1 else "(the base)"
-        cpu = [f"{value / seconds * 100:.1f} %" for value in spent.by_part.values()]
-        table.add_row(f"{count:,}", f"{joined:.1f} s", f"{memory / 1024**2:.0f} MB", each, *cpu, machine.load())
+                    counted = {"process": [pid], "registry": parts.pids("ioa_registry"), "server": [parts.server_pid]}
+                    with machine.measured(counted) as spent:
+                        await asyncio.sleep(seconds)
+                    memory = machine.resident_bytes(pid)
+            fewest, base = first.setdefault(name, (count, memory))
+            each = f"{(memory - base) / (count - fewest) / 1024:.0f} KB" if count > fewest else "(the base)"
+            cpu = [f"{value / seconds * 100:.1f} %" for value in spent.by_part.values()]
+            table.add_row(name, f"{count:,}", f"{joined:.1f} s", f"{memory / 1024**2:.0f} MB", each, *cpu, machine.load())
     machine.console.print(table)
 
 

@@ -1,12 +1,13 @@
-"""The group chats of other frameworks with silent agents, each in an environment of its own with what PyPI has today.
+"""The group chats of other frameworks with silent agents, each in its own environment with the newest packages of PyPI.
 
-AutoGen's `RoundRobinGroupChat` runs in one process and keeps nothing. Agent Framework's group chat writes a checkpoint file
-after every superstep, so that a conversation can be resumed.
+AutoGen's `RoundRobinGroupChat` runs in one process and stores nothing. Agent Framework's group chat writes a checkpoint file after
+every superstep, and LangGraph writes a checkpoint to SQLite, so that a conversation can be resumed.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -23,15 +24,16 @@ PEERS = {
         "Agent Framework group chat, file checkpoints",
         ("agent-framework-core", "agent-framework-orchestrations"),
     ),
+    "langgraph_chat": ("LangGraph, a ring of nodes, checkpoints in SQLite", ("langgraph", "langgraph-checkpoint-sqlite")),
 }
-"""Script beside this one: what it measures, and the packages it needs."""
+"""Title and packages of each script in `peer_scripts`."""
 
 _LONGEST_SECONDS = 240
 
 
 def measure_peers(members: int, turns: Sequence[int]) -> None:
-    """Print what a turn costs elsewhere; a framework that cannot be installed is left out with the reason."""
-    table = Table("framework", "version", "turns", "CPU-ms per turn", "turns/s", "CPU-ms of the last tenth", "load")
+    """Print the cost of a turn in other frameworks; a framework that cannot be installed is left out with the reason."""
+    table = Table("framework", "version", "turns", "CPU-ms per turn", "turns/s", "CPU-ms of the last tenth", "on disk", "load")
     for script, (title, packages) in PEERS.items():
         with temporary_folder() as folder:
             if failure := install(folder, packages):
@@ -44,7 +46,7 @@ def measure_peers(members: int, turns: Sequence[int]) -> None:
 
 
 def install(folder: Path, packages: Sequence[str]) -> str:
-    """Make an environment; returns why that failed, or nothing."""
+    """Create an environment; return the error, or an empty text."""
     python = str(folder / "bin" / "python")
     for command in ([sys.executable, "-m", "venv", str(folder)], [python, "-m", "pip", "install", "--quiet", *packages]):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -66,12 +68,13 @@ def _measure(folder: Path, script: str, package: str, members: int, turns: int) 
         str(turns),
         str(folder / "state"),
     ]
+    shutil.rmtree(folder / "state", ignore_errors=True)
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LONGEST_SECONDS)
     except subprocess.TimeoutExpired:
-        return ["", f"{turns:,}", f"not done in {_LONGEST_SECONDS} s", "", ""]
+        return ["", f"{turns:,}", f"not done in {_LONGEST_SECONDS} s", "", "", ""]
     except subprocess.CalledProcessError as error:
-        return ["", f"{turns:,}", (error.stderr.strip().splitlines() or ["failed"])[-1][:80], "", ""]
+        return ["", f"{turns:,}", (error.stderr.strip().splitlines() or ["failed"])[-1][:80], "", "", ""]
     figures = json.loads(ended.stdout.splitlines()[-1])
     assert figures["turns"] >= turns, figures
     return [
@@ -80,4 +83,5 @@ def _measure(folder: Path, script: str, package: str, members: int, turns: int) 
         f"{figures['cpu'] / figures['turns'] * 1000:.2f}",
         f"{figures['turns'] / figures['seconds']:,.0f}",
         f"{figures['late_cpu'] * 1000:.2f}",
+        f"{sum(file.stat().st_size for file in (folder / 'state').rglob('*') if file.is_file()) / 1e6:.1f} MB",
     ]

@@ -14,29 +14,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 SMALLEST: dict[str, str] = {
-    "age": "--smoke",
     "chaos": "--seconds 5 --seed 1",
-    "client": "--goals 100 --entries 200 --repeat 2 --idle 3 --seconds 1",
     "cold_start": "--starts 1",
     "density": "--agents 2 --seconds 1",
     "discovery": "--set office --json",
-    "discovery_loop": "--agents 20 --pools 2",
-    "discovery_scale": "--agents 200 --queries 10",
-    "files": "--megabytes 2 --at-once 2",
-    "freshness": "--agents 5 --rate 20 --held 20",
     "gateway": "--followers 5 --messages 4 --kills 1 --streams 5",
-    "idle": "--groups 5 --seconds 1",
     "outages": "'worker killed 2.5' --goals 1",
-    "outcomes": "--agents 2 --tasks 26",
-    "overload": "--smoke",
     "policies": "--games 1 --runs 1 --tasks 50 --turns 20 --rounds 1",
     "prompts": "--walks 20",
-    "replica_load": "--worlds 1",
-    "robots": "--seeds 1 --no-peer",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
-    "similarity": "",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
-    "versions": ". --rounds 2 --turns 20",
 }
 """Each benchmark that is a command, and what makes it small. Frameworks of others come from PyPI, hence no `--peers`."""
 

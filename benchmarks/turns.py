@@ -6,7 +6,7 @@ One group at a time, file storage, every message acknowledged. The members are s
 "on the wire" only pass the floor on, which shows the path through router and server; the "agents" are real clients with their
 memory in SQLite. A hop goes from a member's saying something to the next one's seeing it.
 
-Beside it, `--peers` measures the group chats of other frameworks with silent agents, each in an environment of its own from PyPI.
+`--peers` measures the group chats of other frameworks with silent agents in the same run, each in its own environment from PyPI.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def main() -> None:
         "--peers",
         type=int,
         nargs="*",
-        default=[40, 400],
+        default=[40, 400, 2_000],
         metavar="TURNS",
-        help="turns of AutoGen's and Agent Framework's group chats",
+        help="turns of the group chats of AutoGen, Agent Framework and LangGraph",
     )
     options = parser.parse_args()
     machine.console.print(f"Group turns on {machine.describe()}")

@@ -13,7 +13,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, TaskId
 
 THRESHOLD = 0.35
-"""Minimum similarity of an agent that gets a task and does not decline unsuitable ones (measured by benchmarks/similarity.py)."""
+"""Minimum similarity of an agent that gets a task and does not decline unsuitable ones."""
 MAX_CANDIDATES = 3
 """Maximum agents for a task: the assignee, and two for when it fails."""
 _HITS = 10
