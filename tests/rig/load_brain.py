@@ -90,6 +90,22 @@ _REVIEWED: TeamSpec = team_of(
 """Each number is a draft first, which the judge passes or not, and it chooses who speaks; it steps in with a hint, or has all begin
 anew. A person is asked, and only the judge hears it and the votes."""
 
+_FORKED: TeamSpec = team_of(
+    {
+        "team": "forked",
+        "leader": "judge",
+        "roles": {"first": POOL, "second": POOL, "judge": POOL},
+        "nodes": [
+            {"name": "begin", "roles": ["judge"], "opens": {"role": "judge", "say": "Let us tell."}, "max": 1,
+             "take": "all", "then": ["left", "right"]},
+            {"name": "left", "roles": ["first"], "max": 2, "writes": ["figures"], "then": "join"},
+            {"name": "right", "roles": ["second"], "max": 2, "writes": ["figures"], "then": "join"},
+            {"name": "join", "roles": ["judge"], "join": "all", "max": 1, "then": "end"},
+        ],
+    }
+)  # fmt: skip
+"""Two members tell numbers one after the other, and write them down; the judge has the floor again when both are done."""
+
 _CREWED: TeamSpec = team_of(
     {
         "team": "crewed",
@@ -119,6 +135,7 @@ _JOINED: TeamSpec = team_of(
 TEAMS: Mapping[str, TeamSpec] = {
     "led": _LED,
     "reviewed": _REVIEWED,
+    "forked": _FORKED,
     "crewed": _CREWED,
     "joined": _JOINED,
 }

@@ -59,6 +59,7 @@ PUZZLES: Mapping[str, Puzzle] = {
     "tell": Puzzle(QUICK, sights=5, parts=1),
     "led": Puzzle(THOUGHTFUL, sights=5),
     "reviewed": Puzzle(THOUGHTFUL, sights=3),
+    "forked": Puzzle(THOUGHTFUL, sights=4),
     "crewed": Puzzle(THOUGHTFUL, parts=4, nested="team1", sync=1, batch=2),
     "joined": Puzzle(THOUGHTFUL, sights=4),
     "sync": Puzzle(QUICK, turns=2, parts=2),
@@ -77,7 +78,7 @@ PUZZLES: Mapping[str, Puzzle] = {
 }
 """What each kind of goal is made of. `deep` and `nest2` nest two teams."""
 
-QUICK_KINDS = ("talk", "tell", "led", "reviewed", "crewed", "joined", "sync", "async", "mixed", "deep")
+QUICK_KINDS = ("talk", "tell", "led", "reviewed", "forked", "crewed", "joined", "sync", "async", "mixed", "deep")
 """Goals that are over in a moment: a load in which everything happens at once."""
 
 SLOW_KINDS = ("talk8", "sum", "talk16", "gather", "nest", "nest2")

@@ -51,6 +51,7 @@ def _describe(node: Node) -> Iterator[str]:
         yield f"form: {', '.join(field.name for field in node.form)}"
     if node.review is not None:
         yield f"reviewed by {node.review.by}"
+    yield from [f"{name} = all" for name in ("join", "take") if getattr(node, name) == "all"]
 
 
 def _why(node: Node, way: Exit) -> str:

@@ -553,6 +553,9 @@ class Course(Model):
         draft: The message that has not passed its review, or was not sent again.
         watch: The watchers that are asked before the group goes on.
         entered: Turn of the last entry into each node; empty if no node can be restarted.
+        kept: Turns of the last visit of each node; empty if no node continues its count.
+        agenda: Nodes that are entered later, because a node is left by all of its exits, in their order.
+        done: Nodes that were left and neither entered nor forked to since; empty if no node forks or joins.
         struck: First and last turns of struck parts, since a node was restarted.
         board: Versions of texts, in the order in which the texts were first written.
     """
@@ -572,6 +575,9 @@ class Course(Model):
     draft: Annotated[Draft | None, OMITTED_IF_EMPTY] = None
     watch: Annotated[Watch | None, OMITTED_IF_EMPTY] = None
     entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
+    kept: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
+    agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
+    done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
     struck: Annotated[tuple[tuple[Count, Count], ...], OMITTED_IF_EMPTY] = ()
     board: Annotated[tuple[Version, ...], OMITTED_IF_EMPTY] = ()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property
@@ -170,7 +170,7 @@ class Role(PolicyPart):
 Hearing = Literal["all", "node", "leader"]
 """The members that hear a message: all, the speakers of the node, or the leader, which all members hear."""
 
-Mode = Literal["order", "nominate", "random", "hub", "together", "ask"]
+Mode = Literal["order", "nominate", "random", "hub", "follow", "together", "ask"]
 Peers = Literal["at_once", "after", "never"]
 
 
@@ -180,6 +180,7 @@ class Turns(PolicyPart):
     Attributes:
         mode: How the next speaker is found.
         by: The role that is the hub and speaks after each other member, or that is asked for the next speaker.
+        follow: For a role the role that speaks after it.
         repeat: One member may speak twice in a row.
         tries: Decisions of the asked member that may be rejected; then the default counts.
         peers: When members that speak in parallel read each other: at once; after their own message or silence; or never, except
@@ -188,14 +189,18 @@ class Turns(PolicyPart):
 
     mode: Mode = "order"
     by: Name | None = None
+    follow: Annotated[Mapping[Name, Name], Field(max_length=MAX_ROLES)] = Field(default_factory=dict)
     repeat: StrictBool = False
     tries: Annotated[int, Field(strict=True, ge=1, le=5)] = 2
     peers: Peers = "after"
 
     @model_validator(mode="after")
-    def _has_its_role(self) -> Turns:
+    def _has_its_roles(self) -> Turns:
         if (self.by is not None) != (self.mode in ("hub", "ask")):
             raise ValueError(f"the mode {self.mode!r} {'takes no `by`' if self.by else 'needs `by`, a role'}")
+        if bool(self.follow) != (self.mode == "follow"):
+            what = "takes no `follow`" if self.follow else "needs `follow`, a table with the role after each role"
+            raise ValueError(f"the mode {self.mode!r} {what}")
         return self
 
 
@@ -331,7 +336,7 @@ class Condition(PolicyPart):
     """The condition of an exit. All that is given must hold.
 
     Attributes:
-        turns: The node has had at least this number of turns in this visit.
+        turns: The node has had at least this number of turns in this visit; with `again = "continue"` in all visits.
         rounds: Each member that is present has had at least this number of turns in this visit.
         visits: The node has been entered at least this number of times.
         field: A field of the node's form has the value of `equals` or matches `like`; without both it has any value.
@@ -479,6 +484,7 @@ class Node(PolicyPart):
         prompt: Instructions for the speakers.
         max: Maximum turns of a visit. Default: until an exit is taken; one round if no exit has a condition.
         exits: The exits, in the order in which they are checked.
+        again: A further visit counts its turns `anew`, or will `continue` the count; with `max` used up, it has one turn.
         visits: How often the node may be entered. After that, exits that lead to it are closed.
         form: Fields that each message fills in.
         asked: The judge is asked after each `turn`, or after each `round`: when the number of the node's turns is a multiple of
@@ -487,6 +493,8 @@ class Node(PolicyPart):
             of such lists by the speaker's role. Default: the policy's value.
         guards: Requirements for each message.
         review: The review of each message.
+        take: It is left by `one` exit, or by `all` whose condition holds, one after the other.
+        join: It may be entered after `any` node that leads to it, or once `all` of them are done.
         asks: The member with the floor may ask the user, and has the floor again with the answer.
         writes: Texts on the board that messages may write, as a new version each time; members that hear the message read it.
         invites: The member with the floor may invite agents, in roles that hear no other messages than itself, and
@@ -503,12 +511,15 @@ class Node(PolicyPart):
     prompt: Prompt = ""
     max: Whole | None = None
     exits: Annotated[tuple[Exit, ...], Field(max_length=32)] = (Exit(to=END),)
+    again: Literal["anew", "continue"] = "anew"
     visits: Whole | None = None
     form: Annotated[Form, BeforeValidator(_form)] = ()
     asked: Literal["round", "turn"] = "round"
     heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, BeforeValidator(_hearing)] = None
     guards: Annotated[tuple[Annotated[Guard, _short(lambda name: {name: True})], ...], Field(max_length=8)] = ()
     review: Annotated[Review | None, _short(lambda role: {"by": role})] = None
+    take: Literal["one", "all"] = "one"
+    join: Literal["any", "all"] = "any"
     asks: StrictBool = False
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES), _different] = ()
     invites: StrictBool = False
@@ -634,6 +645,35 @@ class Policy(PolicyPart):
     def counts_totals(self) -> bool:
         """Whether a role limits the turns of its holders in the whole group."""
         return any(role.at_most is not None for role in self.roles)
+
+    @cached_property
+    def continues(self) -> bool:
+        """Whether a node continues its count of turns when it is entered again."""
+        return any(node.again == "continue" for node in self.nodes)
+
+    @cached_property
+    def forks(self) -> bool:
+        """Whether a node is left by several exits, or waits for several nodes."""
+        return any(node.take == "all" or node.join == "all" for node in self.nodes)
+
+    @cached_property
+    def targets(self) -> tuple[frozenset[int], ...]:
+        """For each node the nodes that its exits lead to."""
+        return tuple([frozenset([self.node_numbers[way.to] for way in node.exits if way.to != END]) for node in self.nodes])
+
+    @cached_property
+    def awaited(self) -> Mapping[int, frozenset[int]]:
+        """For each node that waits for several: the nodes that lead to it and can be reached without it."""
+        joins = [number for number, node in enumerate(self.nodes) if node.join == "all"]
+        return {join: frozenset([one for one in self.reached(0, {join}) if join in self.targets[one]]) for join in joins}
+
+    def reached(self, start: int, without: Collection[int] = ()) -> set[int]:
+        """Return a node and all nodes to which exits lead from it, on ways that avoid some nodes."""
+        found, left = set[int](), {start}.difference(without)
+        while left:
+            found |= left
+            left = set[int]().union(*(self.targets[one] for one in left)).difference(found, without)
+        return found
 
     @cached_property
     def hides(self) -> bool:

@@ -59,6 +59,15 @@ def _is_rejected(entry: Entry) -> bool:
     return isinstance(event, Said) and isinstance(event.message.payload, Decision) and event.message.payload.choice == "reject"
 
 
+def _in_branch(entry: Entry) -> bool:
+    course = entry.state.course
+    return course is not None and bool(course.agenda)
+
+
+def _in_join(entry: Entry) -> bool:
+    return isinstance(entry.state.stage, Discussing) and _at(entry.state) == 3
+
+
 def _waits_for_person(entry: Entry) -> bool:
     return any(one.human and one.agent_id in entry.state.floor for one in entry.state.members)
 
@@ -99,6 +108,8 @@ STAGES: Sequence[tuple[str, IsThere]] = (
     ("reviewed", _asked("watch")),
     ("reviewed", _waits_for_person),
     ("reviewed", _gathers),
+    ("forked", _in_branch),
+    ("forked", _in_join),
     ("crewed", _task_runs),
     ("crewed", _team_works),
     ("crewed", _is_paused),

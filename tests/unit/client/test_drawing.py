@@ -29,6 +29,15 @@ def test_a_debate_is_drawn() -> None:
     )
 
 
+def test_forks_and_joins_are_marked() -> None:
+    """Their arrows look like those of other nodes."""
+    x = {"name": "x", "roles": ["a"], "take": "all", "then": ["y", "z"]}
+    y, z = {"name": "y", "roles": ["a"], "then": "z"}, {"name": "z", "roles": ["a"], "join": "all"}
+    shown = draw_policy(team_of({"team": "t", "roles": {"a": "any"}, "nodes": [x, y, z]}).policy)
+    assert '"x<br/>a (order)<br/>take = all" as n0' in shown
+    assert '"z<br/>a (order)<br/>join = all" as n2' in shown
+
+
 def test_watchers_stand_beside() -> None:
     """The nodes of each watcher, its times and its rights."""
     team = {

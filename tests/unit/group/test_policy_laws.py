@@ -52,7 +52,7 @@ from ioa.protocol.team import read_toml
 from ioa.protocol.teams.checker import state_bytes
 from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft
-from tests.unit.protocol.policies import SHIPPED, Choose, any_policy
+from tests.unit.protocol.policies import SHIPPED, Choose, any_forked_policy, any_policy
 
 MEMBERS = ("ada", "bob", "eve", "joe")
 
@@ -381,13 +381,35 @@ def _check_caps(state: GroupState, policy: Policy | None) -> None:
     for node, visits in zip(policy.nodes, course.visits, strict=True):
         assert node.visits is None or visits <= node.visits
     node = policy.nodes[course.node]
-    if isinstance(state.stage, Discussing) and node.max is not None:
+    is_capped = node.max is not None and node.again == "anew"
+    if isinstance(state.stage, Discussing) and node.max is not None and is_capped:
         assert course.turns < node.max
-    if node.max is not None:
+    if node.max is not None and is_capped:
         assert course.turns + seats <= node.max
     for number, total in enumerate(course.total):
         held = [policy.roles[role].at_most for role in state.members[number].roles]
         assert any(cap is None for cap in held) or total <= max(filter(None, held), default=0)
+
+
+def test_a_join_opens_when_all_nodes_that_it_waits_for_are_done() -> None:
+    """The present node and the nodes of the agenda are not done."""
+    joined = 0
+    for seed in range(20):
+        choose = random.Random(seed).choice
+        story = cast(any_forked_policy(choose), choose)
+        before = story.state
+        for here in run(story, choose):
+            course, was, policy = here.state.course, before.course, here.policy
+            before = here.state
+            assert course is not None and was is not None and policy is not None
+            assert {*course.done}.isdisjoint(course.agenda)
+            if isinstance(here.state.stage, Discussing | Gathering | Asking):
+                assert course.node not in (*course.done, *course.agenda)
+            is_entered = course.visits[course.node] > was.visits[course.node] and course.struck == was.struck
+            if is_entered and course.node in policy.awaited:
+                assert policy.awaited[course.node] <= {*course.done}
+                joined += len(policy.awaited[course.node]) > 1
+    assert joined
 
 
 def test_who_is_removed_hears_nothing_more_and_has_no_part() -> None:

@@ -95,7 +95,7 @@ def _shows_holders(policy: Policy, secrets: set[str]) -> bool:
     """Whether the rules show a holder to members that hear no secret role: by who speaks, decides or is waited for."""
     roles = {role.name: role for role in policy.roles}
     deciding = {watcher.role for watcher in policy.watchers} | {watcher.by for watcher in policy.watchers}
-    deciding |= {name for node in policy.nodes for name in _deciding(node)}
+    deciding |= {name for node in policy.nodes for name in (*_deciding(node), *node.turns.follow, *node.turns.follow.values())}
     for number, node in enumerate(policy.nodes):
         mixed = secrets.intersection(node.roles)
         heard = [policy.hearers(number, (policy.role_numbers[name],)) for name in mixed]

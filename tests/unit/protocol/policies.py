@@ -53,6 +53,21 @@ def any_scoped_policy(choose: Choose) -> Policy:
             return scoped
 
 
+def any_forked_policy(choose: Choose) -> Policy:
+    """A policy whose first node forks to two others, for which the last one waits."""
+    while True:
+        policy = _any(choose)
+        if len(policy.nodes) < 4:
+            continue
+        fork, one, other, last = policy.nodes
+        ways = [{"to": node.name, "by": "rule" if fork.turns.mode == "together" else "speaker"} for node in (one, other)]
+        changes: Sequence[Any] = ({"take": "all", "exits": ways}, *(({"exits": [{"to": last.name}]},) * 2), {"join": "all"})
+        nodes = [{**node.model_dump(), "max": 2, **more} for node, more in zip(policy.nodes, changes, strict=True)]
+        forked = Policy.model_validate({**policy.model_dump(), "nodes": nodes, "watchers": ()})
+        if not any(finding.kind == "error" for finding in check(forked)):
+            return forked
+
+
 def _heard(node: Node, heard_by: Any, peers: str) -> Node:
     if isinstance(heard_by, dict) and not heard_by.keys() <= {*node.roles}:
         heard_by = "node"
@@ -115,7 +130,7 @@ def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> 
 
 def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
     some = [role for role in roles if choose((True, True, False))] or [roles[0]]
-    mode = choose(("order", "nominate", "random", "hub", "hub", "hub", "together", "together", "ask", "ask"))
+    mode = choose(("order", "nominate", "random", "hub", "hub", "hub", "follow", "together", "together", "ask", "ask"))
     turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True)), "tries": choose((1, 2, 3))}
     if mode == "hub":
         turns["by"] = choose(some)
@@ -123,6 +138,8 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         turns["by"] = choose(roles)
     if mode == "together":
         turns["peers"] = choose(("after", "at_once"))
+    if mode == "follow":
+        turns["follow"] = {choose(some): choose(some)}
     form = _any_form(some, choose)
     review: Any = choose(
         (None, None, None, {"by": choose(roles), "tries": choose((1, 3)), "then": choose(("drop", "pass", "end"))})
@@ -138,9 +155,12 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "exits": [_any_exit((*names, "end", "end"), choose(roles), some, form, choose) for _ in range(choose((0, 1, 2, 3)))],
         "form": form,
         "asked": choose(("round", "turn")),
+        "again": choose(("anew", "continue")),
         "visits": choose((None, None, 1, 2)),
         "guards": choose(((), (), (), GUARDS)),
         "review": review,
+        "take": choose(("one", "one", "all")),
+        "join": choose(("any", "any", "all")),
         "writes": choose(((), (), ("plot",), ("plot", "notes"))),
         "asks": choose(lets),
         "tasks": choose(lets),

@@ -93,6 +93,18 @@ def test_finding_names_place_value_and_fix(text: str, expected: list[str]) -> No
     assert _findings(text) == expected
 
 
+@pytest.mark.parametrize("word", ["take", "join"])
+def test_team_with_too_many_forks_or_joins_is_rejected(word: str) -> None:
+    """At most 16 nodes fork or join, so that checking a team takes a short time."""
+    names = [f"n{number}" for number in range(128)]
+    nodes = [
+        {"name": name, "roles": ["a"], "max": 1, "visits": 3, word: "all", "exits": [{"to": to} for to in names[number + 1 :][:15]]}
+        for number, name in enumerate(names)
+    ]
+    with pytest.raises(TeamError, match="more than 16 nodes fork or join"):
+        team_of({"team": "t", "roles": {"a": "ada"}, "nodes": nodes})
+
+
 def test_a_policy_that_is_too_large_is_refused() -> None:
     """It travels with its goal and stands in the first entry of its group."""
     nodes = "".join(

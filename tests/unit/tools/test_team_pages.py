@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent
-from ioa.client.rehearsal import rehearse
+from ioa.client.rehearsal import read_script, rehearse
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import read_toml
 from ioa_testkit import System
@@ -34,6 +34,13 @@ def test_a_team_on_a_page_is_one(page: str, text: str) -> None:
     team = read_toml(text)
     assert team.check() == ()
     assert list(islice(rehearse(team, {}), 100))[-1].node == ""
+
+
+def test_fork_on_the_page_takes_both_exits_in_the_chosen_order() -> None:
+    """The report is written when both parts are done."""
+    [text] = [one for one in _blocks("teams.md", "toml") if 'team   = "report"' in one]
+    played = [[turn.node for turn in rehearse(read_toml(text), read_script(one))] for one in ("", "editor > cost: Money first.")]
+    assert played == [["outline", "build", "cost", "report", ""], ["outline", "cost", "build", "report", ""]]
 
 
 def test_there_is_an_example_for_each_system() -> None:

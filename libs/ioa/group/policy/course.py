@@ -11,7 +11,7 @@ from typing import Any
 
 from ioa.group import floor, tasks
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.exits import judged, last_exit, removed_by, way_out
+from ioa.group.policy.exits import judged, last_exit, left_by, removed_by, way_out
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
@@ -28,6 +28,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
         entered=(0,) * len(policy.nodes) if policy.rewinds else (),
+        kept=(0,) * len(policy.nodes) if policy.continues else (),
     )
     return enter(policy, state.model_copy(update={"course": course}), policy.nodes[0].name, at)
 
@@ -52,7 +53,7 @@ def proceed(
         gathered: Whether several members have spoken in parallel.
     """
     if (way := way_out(scene, go)) is not None:
-        return leave(scene, way, at, words)
+        return leave(scene, way, at, words, chosen=go is not None)
     if open_ways := judged(scene, gathered=gathered):
         noted = scene if named is None else scene.with_course(nominated=named)
         asked = ask(noted, at, "exit", (*(way.to for way in open_ways), STAY), STAY)
@@ -164,13 +165,14 @@ def count_turn(
     return state.model_copy(update={"course": course.model_copy(update=changed), **more})
 
 
-def leave(scene: Scene, way: Exit, at: datetime, words: str | None = None) -> GroupState:
-    """Take an exit: remove the member that it removes, and enter its target."""
+def leave(scene: Scene, way: Exit, at: datetime, words: str | None = None, *, chosen: bool = False) -> GroupState:
+    """Take an exit: remove the member that it removes, and enter the next node."""
+    scene, to = left_by(scene, way, chosen=chosen)
     state = scene.state
     gone = None if way.remove is None else removed_by(way.remove, scene)
     if gone is not None and scene.agent(gone) != state.owner:
         state = removed(state, (gone,))
-    return enter(scene.policy, state, way.to, at, words)
+    return enter(scene.policy, state, to, at, words)
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
@@ -188,14 +190,20 @@ def begin_anew(scene: Scene, to: str, at: datetime) -> GroupState:
     kept = [one for one in course.struck if one[0] < first]
     if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
         first = kept.pop()[0]
-    state = scene.with_course(struck=(*kept, (first, last))).state
+    changed: dict[str, Any] = {"struck": (*kept, (first, last))}
+    if scene.policy.forks:  # the node is no branch, so that the agenda was filled since
+        before = [one for one in course.done if course.entered[one] < course.entered[scene.policy.node_numbers[to]]]
+        changed |= {"agenda": (), "done": tuple(before)}
+    state = scene.with_course(**changed).state
     state = floor.cancel_tasks(state, f"{to} is begun anew", lambda task: task.turn >= first)
     return enter(scene.policy, state, to, at)
 
 
-def enter(policy: Policy, state: GroupState, to: str, at: datetime, words: str | None = None) -> GroupState:
+def enter(policy: Policy, state: GroupState, to: str | None, at: datetime, words: str | None = None) -> GroupState:
     """Enter a node, or the first one after it in which a member is present, or end the discussion."""
     for _ in range(len(policy.nodes) + 1):
+        if to is None:
+            return floor.end(state, Reason.NO_SPEAKER, "All nodes that remain wait for nodes to which no exit leads any more.", at)
         if to == END:
             if policy.ends == "last" and words is not None:
                 return floor.end(state, Reason.CONCLUDED, words, at, (), tasks.lacks_of_conclusion(state))
@@ -204,17 +212,22 @@ def enter(policy: Policy, state: GroupState, to: str, at: datetime, words: str |
         after = _next_floor(scene, at, None)
         if after is not None:
             return after
-        state, to = scene.state, last_exit(scene).to
+        scene, to = left_by(scene, last_exit(scene))
+        state = scene.state
     return floor.end(state, Reason.NO_SPEAKER, "Nobody is present who could speak in any node that is open.", at)
 
 
 def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
     course, number = state.course, policy.node_numbers[to]
     assert course is not None
+    kept = course.kept and (*course.kept[: course.node], course.turns, *course.kept[course.node + 1 :])
     changed: dict[str, Any] = {
         "node": number,
         "visits": _one_more(course.visits, number),
-        "turns": 0,
+        "turns": kept[number] if kept and policy.nodes[number].again == "continue" else 0,
+        "kept": kept,
+        "agenda": tuple([one for one in course.agenda if one != number]),
+        "done": tuple([one for one in course.done if one != number]),
         "taken": (0,) * len(state.members),
         "last": None,
         "opening": False,

@@ -25,7 +25,7 @@ from ioa.group.policy.course import (
     removed,
     return_draft,
 )
-from ioa.group.policy.exits import has_visit, way_out
+from ioa.group.policy.exits import chosen_exit, has_visit, way_out
 from ioa.group.policy.forms import no_votes
 from ioa.group.state import MAX_MEMBERS, Asking, Course, Draft, GroupState, Member, Next, Watch
 from ioa.protocol.codec import encode_value
@@ -66,7 +66,8 @@ def decide(state: GroupState, choice: str, policy: Policy, at: datetime, members
         case "exit" if choice == STAY:
             return go_on(scene, at, named=named)
         case "exit":
-            return leave(scene, next(way for way in scene.node.exits if way.judge is not None and way.to == choice), at)
+            way = chosen_exit(scene, choice, [way for way in scene.node.exits if way.judge is not None])
+            return leave(scene, way, at, chosen=True)
 
 
 def refuse_decision(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:

@@ -1,4 +1,8 @@
-"""The exits of a node: which one is taken after a turn, which ones may be chosen, and which member an exit removes."""
+"""The exits of a node: which one is taken after a turn, which ones may be chosen, and which member an exit removes.
+
+A node with `take = "all"` is a fork: the nodes of its other exits go on the agenda. A node with `join = "all"` waits until all
+nodes that lead to it are done. The agenda continues when a branch has ended, or leads to a node that waits.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,9 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
     """
     node = scene.node
     if go is not None:
-        return next(way for way in node.exits if way.by == "speaker" and way.to == go)
+        return chosen_exit(scene, go, [way for way in node.exits if way.by == "speaker"])
     for way in node.exits:
-        if way.by == "rule" and way.when is not None and has_visit(scene, way.to) and holds(way.when, scene):
+        if way.by == "rule" and way.when is not None and _is_open(scene, way) and holds(way.when, scene):
             return way
     if node.max is not None:
         return last_exit(scene) if scene.course.turns >= node.max else None
@@ -36,11 +40,13 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
 def last_exit(scene: Scene) -> Exit:
     """Return the exit of a node whose turns are over: the first bare one, otherwise the first open one, otherwise the end.
 
-    If no member has spoken in it, the first exit of a rule comes before the others.
+    If no member has spoken in it, the first exit of a rule comes before the others. If only exits to nodes that wait are left, and
+    the agenda is empty, it is the first of these.
     """
-    ways = [way for way in scene.node.exits if has_visit(scene, way.to)]
+    ways = [way for way in scene.node.exits if _is_open(scene, way)]
     first = [way for way in ways if way.is_bare or (way.by == "rule" and not scene.course.turns)]
-    return next(iter((*first, *ways)), _TO_THE_END)
+    waiting = [way for way in scene.node.exits if has_visit(scene, way.to) and _waits(scene, way.to)]
+    return next(iter((*first, *ways, *waiting)), _TO_THE_END)
 
 
 def judged(scene: Scene, *, gathered: bool) -> tuple[Exit, ...]:
@@ -57,7 +63,12 @@ def judged(scene: Scene, *, gathered: bool) -> tuple[Exit, ...]:
 def offered_ways(scene: Scene, ways: Iterable[Exit]) -> tuple[Exit, ...]:
     """Return those of some exits that may be chosen now, one to each node."""
     able = [way for way in ways if has_visit(scene, way.to) and (way.when is None or holds(way.when, scene))]
-    return tuple({way.to: way for way in reversed(able)}.values())[::-1]
+    return tuple({way.to: way for way in reversed(_choices(scene, able))}.values())[::-1]
+
+
+def chosen_exit(scene: Scene, to: str, ways: Iterable[Exit]) -> Exit:
+    """Return the exit by which a speaker or the judge reaches the node that it has chosen."""
+    return next(way for way in _choices(scene, ways) if way.to == to)
 
 
 def has_visit(scene: Scene, to: str) -> bool:
@@ -67,6 +78,80 @@ def has_visit(scene: Scene, to: str) -> bool:
     number = scene.policy.node_numbers[to]
     visits = scene.policy.nodes[number].visits
     return visits is None or scene.course.visits[number] < visits
+
+
+def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Scene, str | None]:
+    """Note that the node is done, put the other nodes of a fork on the agenda, and return the next node.
+
+    Args:
+        scene: The node.
+        way: The exit by which the node is left.
+        chosen: Whether a speaker or the judge has chosen it; then the end is the end, whatever is on the agenda.
+
+    Returns:
+        The scene with the new course, and the node that is entered; None if all nodes that could be entered wait for good.
+    """
+    if not scene.policy.forks:
+        return scene, way.to
+    course, is_end = scene.course, way.to == END
+    later = [to for to in _forked(scene) if to not in course.agenda and scene.policy.nodes[to].name != way.to]
+    scene = scene.with_course(agenda=(*course.agenda, *later), done=tuple(sorted(_done_after(scene))))
+    if chosen if is_end else not _waits(scene, way.to):
+        return scene, way.to
+    return scene, next(iter(_upcoming(scene)), END if is_end else None)
+
+
+def _is_open(scene: Scene, way: Exit) -> bool:
+    """Return whether an exit may be taken: its node has a visit left, and if that node waits, the agenda continues instead."""
+    return has_visit(scene, way.to) and (not _waits(scene, way.to) or bool(_upcoming(scene)))
+
+
+def _choices(scene: Scene, ways: Iterable[Exit]) -> list[Exit]:
+    """Return exits; an exit to a node that waits is replaced by an exit to each node of the agenda that may be entered."""
+    return [
+        one
+        for way in ways
+        for one in ([way.model_copy(update={"to": to}) for to in _upcoming(scene)] if _waits(scene, way.to) else [way])
+    ]
+
+
+def _waits(scene: Scene, to: str) -> bool:
+    """Return whether a node still waits for other nodes when the present node has been left."""
+    if not scene.policy.forks or to == END:
+        return False
+    awaited = scene.policy.awaited.get(scene.policy.node_numbers[to])
+    return awaited is not None and not awaited <= _done_after(scene)
+
+
+def _upcoming(scene: Scene) -> list[str]:
+    """Return the nodes of the agenda that may be entered when the present node has been left, in their order."""
+    names = [scene.policy.nodes[number].name for number in scene.course.agenda]
+    return [name for name in names if has_visit(scene, name) and not _waits(scene, name)]
+
+
+def _forked(scene: Scene, *, only_open: bool = True) -> list[int]:
+    """Return the nodes to which a fork leads, in the order of its exits; only those whose conditions hold, or all of them."""
+    if scene.node.take == "one":
+        return []
+    ways = [way for way in scene.node.exits if way.to != END and has_visit(scene, way.to)]
+    open_ways = [way for way in ways if not only_open or way.when is None or holds(way.when, scene)]
+    return list(dict.fromkeys(scene.policy.node_numbers[way.to] for way in open_ways))
+
+
+def _done_after(scene: Scene) -> set[int]:
+    """Return the nodes that are done when the present node has been left. A fork begins its branches again."""
+    return {*scene.course.done, scene.course.node} - _branches(scene)
+
+
+def _branches(scene: Scene) -> set[int]:
+    """Return the nodes of a fork's branches: those that it leads to, and the following ones up to a node that waits for others."""
+    policy, fork = scene.policy, scene.course.node
+    forked = set(_forked(scene, only_open=False))
+    found, left = {fork}, forked - {fork}
+    while ready := {number for number in left if found.issuperset(policy.awaited.get(number, ()))}:
+        found |= ready
+        left = left.union(*(policy.targets[number] for number in ready)) - found
+    return forked | found - {fork}
 
 
 Told = Sequence[tuple[int, FieldValue]]

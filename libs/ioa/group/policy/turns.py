@@ -37,6 +37,8 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
         return None
     if scene.node.turns.mode == "random":
         return _drawn(scene)
+    if (follower := _follower(scene)) is not None:
+        return follower
     hub = present_hub(scene)
     if hub is not None and (last != hub or (named is not None and named not in scene.present)):
         return hub
@@ -68,6 +70,15 @@ def present_hub(scene: Scene) -> int | None:
     """Return the member that speaks after each other member; None without a hub, or if it is not present."""
     turns = scene.node.turns
     return next(iter(scene.holders(turns.by)), None) if turns.mode == "hub" and turns.by is not None else None
+
+
+def _follower(scene: Scene) -> int | None:
+    """Return the first present member of the role that follows the last speaker's role; None without one."""
+    turns, last = scene.node.turns, scene.course.last
+    held = () if last is None else scene.state.members[last].roles
+    roles = [name for name in scene.node.roles if name in turns.follow and scene.policy.role_numbers[name] in held]
+    followers = scene.holders(turns.follow[roles[0]]) if roles else ()
+    return next((one for one in followers if turns.repeat or one != last), None)
 
 
 def _drawn(scene: Scene) -> int:

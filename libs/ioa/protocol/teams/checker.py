@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from itertools import islice
+from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from ioa.protocol.codec import encode_value
@@ -30,6 +30,8 @@ MAX_POLICY_BYTES = 150_000
 """Maximum bytes of an encoded policy, which is part of its goal and of the first entry of its group."""
 MAX_STATE_BYTES = 20_000
 """Maximum bytes that a policy adds to the state of its group, which is part of each entry."""
+MAX_FORKS = 16
+"""Maximum number of nodes that fork, and of nodes that join: checking them takes time for each pair of nodes."""
 MAX_FINDINGS = 20
 _TEXT_BYTES, _OPTION_BYTES, _VALUE_BYTES, _BOARD_BYTES, _PLACE_BYTES = 4 * MAX_FIELD_CHARS, 4 * MAX_OPTION_CHARS, 70, 40, 5_000
 
@@ -60,8 +62,9 @@ def check(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[Pol
 
 
 def errors_of(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[PolicyFinding, ...]:
-    """Return the errors of the first of four steps that has any: names, single nodes and watchers, the graph, and sizes."""
-    for step in (_wrong_names(policy), _wrong_parts(policy), _wrong_ways(policy), _wrong_sizes(policy, holders)):
+    """Return the errors of the first step that has any: names, single nodes and watchers, the graph, forks, and sizes."""
+    steps = (_wrong_names(policy), _wrong_parts(policy), _wrong_ways(policy), _wrong_forks(policy), _wrong_sizes(policy, holders))
+    for step in steps:
         if found := _findings("error", step):
             return found
     return ()
@@ -145,8 +148,12 @@ def _named_roles(policy: Policy) -> Iterator[tuple[str, str | None]]:
         heard_by = [name for role, names in table.items() for name in (role, *(names if isinstance(names, tuple) else ()))]
         tests = [name for way in node.exits if way.when for name in (way.when.of, way.when.left)]
         opener, reviewer = node.opens.role if node.opens else None, node.review.by if node.review else None
-        asked = (opener, node.turns.by, reviewer, *(way.judge for way in node.exits))
+        asked = (opener, node.turns.by, *_followed(node), reviewer, *(way.judge for way in node.exits))
         yield from ((_at(node), name) for name in (*node.roles, *(one for one in heard_by if one != "all"), *asked, *tests))
+
+
+def _followed(node: Node) -> Iterator[str]:
+    return (name for pair in node.turns.follow.items() for name in pair)
 
 
 def _wrong_parts(policy: Policy) -> Found:
@@ -183,6 +190,8 @@ def _wrong_turns(policy: Policy, node: Node) -> Iterator[str]:
         yield from (f"`{name}` sends words that `review` has not passed: use a node of its own" for name in sent)
     if node.turns.mode == "hub" and node.turns.by not in node.roles:
         yield f"the hub {node.turns.by} does not speak here: add it to `roles`"
+    for name in [name for name in _followed(node) if name not in node.roles]:
+        yield f"`follow` names {name}, which does not speak here: add it to `roles`"
     if (opens := node.opens) is not None:
         if opens.role not in node.roles:
             yield f"{opens.role} opens it and does not speak here: add it to `roles`"
@@ -247,9 +256,9 @@ def _wrong_test(node: Node, when: Condition, name: str, fields: Mapping[str, For
 
 def _wrong_ways(policy: Policy) -> Found:
     """Yield errors of the graph: nodes that are never entered or never left, and results that no member hears."""
-    reached, ending = _reachable(policy), _reaching_end(policy)
-    for node in policy.nodes:
-        if node.name not in reached:
+    reached, ending = policy.reached(0), _reaching_end(policy)
+    for number, node in enumerate(policy.nodes):
+        if number not in reached:
             yield _at(node), "no exit leads to it"
         elif node.name not in ending:
             yield _at(node), "no way leads from it to the end"
@@ -267,17 +276,48 @@ def _wrong_ways(policy: Policy) -> Found:
                 yield _at(node), f"ends = 'last', and {node.judge} may end it after the last message: add a node after it"
 
 
+def _wrong_forks(policy: Policy) -> Found:
+    """Yield forks with one branch, joins that never open, and branches that a watcher may restart."""
+    forks = _forks(policy)
+    if max(len(forks), len(policy.awaited)) > MAX_FORKS:
+        yield "", f"more than {MAX_FORKS} nodes fork or join (take, join = 'all'): split the team"
+        return
+    for fork in forks:
+        node = policy.nodes[fork]
+        if len(policy.targets[fork]) < 2:
+            yield _at(node), "take = 'all' needs exits to several nodes: add an exit, or leave out `take`"
+        if any(way.remove for way in node.exits):
+            yield _at(node), "take = 'all', and `remove` belongs to one exit: let the node before or after it remove"
+    for join, awaited in policy.awaited.items():
+        reached = {one: policy.reached(one, {join}) for one in {*awaited, *forks}}
+        for pair in combinations(sorted(awaited), 2):
+            if not any(reached[one].issuperset(pair) for one in {*pair, *forks}):
+                one, other = (policy.nodes[number].name for number in pair)
+                what = f"waits for {one} and {other}, and only one of them is ever done: let a node before them take = 'all'"
+                yield _at(policy.nodes[join]), what
+    branches = {number for fork in forks for number in _branches(policy, fork)}
+    for number, watcher in enumerate(policy.watchers, 1):
+        for name in [name for name in watcher.go if policy.node_numbers[name] in branches]:
+            yield _at(number), f"cannot restart {name}, which is in a branch of a fork: let it restart the node that forks"
+
+
+def _forks(policy: Policy) -> list[int]:
+    return [number for number, node in enumerate(policy.nodes) if node.take == "all"]
+
+
+def _branches(policy: Policy, fork: int) -> set[int]:
+    """Return the nodes from a fork up to the joins that wait for each of its branches."""
+    branches = policy.targets[fork]
+    joins = set[int]()
+    for join, awaited in policy.awaited.items():
+        parts = {one: awaited & policy.reached(one, {join}) for one in branches}
+        if all(part.difference(*(parts[other] for other in branches if other != one)) for one, part in parts.items()):
+            joins.add(join)
+    return {number for branch in branches for number in policy.reached(branch, joins)}
+
+
 def _targets(node: Node) -> list[str]:
     return [way.to for way in node.exits] or [END]
-
-
-def _reachable(policy: Policy) -> set[str]:
-    reached, left = {END}, [policy.nodes[0].name]
-    while left:
-        if (name := left.pop()) not in reached:
-            reached.add(name)
-            left += _targets(policy.node(name))
-    return reached
 
 
 def _reaching_end(policy: Policy) -> set[str]:
@@ -314,6 +354,7 @@ def _warnings(policy: Policy) -> Found:
         is_informed = role.secret and role.prompt
         if role.name not in used and not is_informed and not any(node.tasks for node in policy.nodes):
             yield f"role {role.name}", "its holders never have a turn: add it to a node, or leave it out"
+    yield from _doubtful_joins(policy)
     for node in policy.nodes:
         for name in [name for name in (node.judge, node.turns.by) if name is not None and not _hears(policy, name, node)]:
             yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
@@ -331,6 +372,18 @@ def _warnings(policy: Policy) -> Found:
     except CycleError as error:
         loop = sorted(set(error.args[1]), key=list(free).index)
         yield f"nodes {listed(loop)}", "only max_turns bounds this loop: give one of them `visits`"
+
+
+def _doubtful_joins(policy: Policy) -> Found:
+    for join, awaited in policy.awaited.items():
+        name = policy.nodes[join].name
+        if len(awaited) < 2:
+            yield f"node {name}", "join = 'all', and fewer than two nodes lead to it: leave out `join`"
+        for fork in [policy.nodes[number] for number in _forks(policy)]:
+            ways = [(way, policy.reached(policy.node_numbers[way.to], {join}) & awaited) for way in fork.exits if way.to != END]
+            surely = set[int]().union(*(done for way, done in ways if way.when is None))
+            for to in dict.fromkeys(way.to for way, done in ways if way.when is not None and done - surely):
+                yield _at(fork), f"goes to {to} only `when` its condition holds, and {name} waits for it: the group may end there"
 
 
 def _hears(policy: Policy, name: str, node: Node) -> bool:

@@ -8,6 +8,7 @@ const MODES = {
   nominate: () => "each member names the next",
   random: () => "at random",
   hub: (turns) => `${turns.by} names the next`,
+  follow: () => "by role",
   together: () => "side by side",
   ask: (turns) => `${turns.by} chooses who speaks`,
 };

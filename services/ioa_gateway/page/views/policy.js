@@ -34,7 +34,7 @@ function list(app) {
 function drawn() {
   const { team: file } = team;
   const nodes = file.nodes.map(complete);
-  const limits = nodes.map((node) => [node.name, [node.max && `at most ${several(node.max, "turn")} per visit`, node.visits && `at most ${several(node.visits, "visit")}`].filter(Boolean).join(", ")]);
+  const limits = nodes.map((node) => [node.name, [node.max && `at most ${several(node.max, "turn")} per visit`, node.visits && `at most ${several(node.visits, "visit")}`, node.join === "all" && "waits for all nodes that lead to it", node.take === "all" && "takes all exits in turn"].filter(Boolean).join(", ")]);
   return html`<header><h1>${team.name}</h1><span class="muted">version ${team.version}${file.goal ? ` · ${file.goal}` : ""}</span></header>
     <div class="split"><div class="panel">${graph(nodes, { here: null, last: null, visits: new Map(), taken: new Map() })}</div><aside class="panel"><h2>Limits</h2><dl>
       <dt>whole group</dt><dd>${file.max_turns ? `at most ${several(file.max_turns, "turn")}` : "the turns of the goal"}</dd>
