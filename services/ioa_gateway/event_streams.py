@@ -1,7 +1,7 @@
-"""Server-sent events of groups, of the list of goals, and of open items. Followers of the same feed share one reader.
+"""Server-sent events of goals, of the list of goals, and of open items.
 
-A reader copies each event into the bounded queues of its followers. A follower whose queue overflows reads on from the log, page
-by page at its own pace, and returns to its queue when it has caught up. A client that was disconnected resumes by sequence.
+Followers of the same feed share one reader, which wakes them. A follower of a goal then reads on from the log, page by page, after
+the last entry that it has received; followers at the same entry share the page. A client that was disconnected resumes likewise.
 """
 
 from __future__ import annotations
@@ -9,44 +9,39 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import structlog
 from prometheus_client import Gauge
 
+from ioa.adapters.nats.wire.subscriptions import watching
 from ioa.client.client import END, Client
 from ioa.client.documents import GoalRow, ProgressDocument, told
-from ioa.client.history import heads_of_tree
 from ioa.client.waiting import open_groups
 from ioa.client.watching import patiently, watch
 from ioa.concurrency import TaskGroup, fail_after
-from ioa.errors import IoaError, UnavailableError
+from ioa.errors import reason_of
 from ioa.fair_semaphore import FairSemaphore
-from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol import subjects
 from ioa.protocol.ids import CommId, GoalName, UserId
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_items import OpenItem, open_items
-from ioa_gateway.pagination import describe_entry, page_of, transcript_at
+from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse import HEARTBEAT, encode_event
 
-_MAX_QUEUED = 100
-"""Maximum events in a follower's queue. The queues of all followers share the events."""
-_PAGE_ENTRIES, _PAGE_BYTES = 100, 250_000
-"""Maximum entries and bytes of a page that a follower reads to catch up. A page has at least one entry."""
+_PAGE_ENTRIES, _PAGE_BYTES, _MAX_REPORTS = 100, 250_000, 100
+"""Maximum entries and bytes of a page, and progress reports that wait for a follower; further reports are dropped."""
 SILENCE = timedelta(seconds=15)
 """Interval of heartbeats while there are no events."""
 _LOOK, _SOON = timedelta(seconds=1), timedelta(milliseconds=200)
-"""Interval between reads of goals while no log changes, and minimum pause between two reads."""
-_PAUSE = 3
-"""Minimum pause between two reads of goals, in times of the duration of a read."""
+"""Interval between reads of a list while no log changes, and minimum pause between two reads."""
 _READER = "_reader"
 """The key of the gateway's own reads in the semaphore of page reads. No user has this name."""
 _RETRY, _WAITING = b"retry: 1000\n\n", encode_event({}, kind="waiting")
@@ -58,63 +53,56 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(eq=False)
 class _Follower:
-    """A follower with its queue: events with their sequences, 0 for an event that is not an entry.
+    """A follower of feeds.
 
     Attributes:
-        after: The sequence of the last entry that the follower has received.
-        is_behind: Whether events were dropped, so that the follower must catch up.
+        rows: The rows of goals that it has received.
+        events: Other events to send: progress reports, and `waiting`.
+        news: Set when there may be something to send.
     """
 
     caller: Caller
-    after: int
-    is_behind: bool = True
-    events: deque[tuple[int, bytes]] = field(default_factory=deque)
+    rows: Mapping[CommId, bytes] = field(default_factory=dict)
+    events: deque[bytes] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def put(self, seq: int, event: bytes) -> None:
-        """Queue an event, or drop it if the queue is full."""
-        if len(self.events) >= _MAX_QUEUED:
-            self.is_behind = True
-        else:
-            self.events.append((seq, event))
-        self.news.set()
+    def take(self, rows: Mapping[CommId, bytes]) -> Iterator[bytes]:
+        """Yield the queued events, then the rows that have changed."""
+        while self.events:
+            yield self.events.popleft()
+        before, self.rows = self.rows, rows
+        for comm_id, row in rows.items():
+            if before.get(comm_id) != row:
+                yield row
 
-    async def next(self) -> bytes:
-        """Wait for an event, or return a heartbeat; empty if the feeds have changed, or the follower has the entry already."""
-        if not self.events:
-            self.news.clear()
-            try:
-                async with fail_after(SILENCE.total_seconds()):
-                    await self.news.wait()
-            except TimeoutError:
-                return HEARTBEAT
-        seq, event = self.events.popleft() if self.events else (0, b"")
-        if 0 < seq <= self.after:
-            return b""
-        self.after = max(self.after, seq)
-        return event
+    async def has_news(self) -> bool:
+        """Wait until there may be something to send; return False instead of a heartbeat."""
+        with suppress(TimeoutError):
+            async with fail_after(SILENCE.total_seconds()):
+                await self.news.wait()
+        return self.news.is_set()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Feed:
     """What several followers follow: a goal, the newest goals, or the open items of all callers.
 
     Attributes:
-        present: Events that a follower that catches up receives.
-        last: The sequence of the last entry of the goal that was read; None until the reader has begun.
+        last: The sequence of the last entry of the goal, as far as the reader has read.
         end: The last event of the goal's stream, when its group has ended or cannot be read.
+        rows: The events of the newest goals.
     """
 
-    present: Mapping[Hashable, bytes]
-    followers: set[_Follower] = field(default_factory=set)
     reader: asyncio.Task[None] = field(init=False)
-    last: int | None = None
+    followers: set[_Follower] = field(default_factory=set)
+    last: int = 0
     end: bytes | None = None
+    rows: Mapping[CommId, bytes] = field(default_factory=dict)
 
-    def put(self, event: bytes = b"", seq: int = 0) -> None:
-        """Queue an event for all followers; without an event, only wake them."""
+    def wake(self) -> None:
+        """Wake all followers."""
         for follower in self.followers:
-            follower.put(seq, event)
+            follower.news.set()
 
 
 class EventStreams:
@@ -129,13 +117,14 @@ class EventStreams:
         self._pages = pages
         self._readers = readers
         self._feeds: dict[Hashable, _Feed] = {}
+        self._reads: dict[Hashable, asyncio.Future[Sequence[tuple[int, bytes]]]] = {}
         self.is_closing = False
 
     def close(self) -> None:
         """End all streams. Followers resume at another gateway."""
         self.is_closing = True
         for feed in self._feeds.values():
-            feed.put()
+            feed.wake()
 
     async def follow(
         self,
@@ -155,34 +144,33 @@ class EventStreams:
             listed: Labels of goals whose rows are also sent, and sent again when they change (`goal`); None: no rows.
             waiting: Whether an event `waiting` is sent when the caller's open turns and questions may have changed.
         """
-        follower = _Follower(caller, after)
-        with ExitStack() as stack:
-            join, others = partial(self._join, stack, follower), list[_Feed]()
-            group = None if goal is None else join(goal, partial(self._read_group, goal=goal))
+        follower, user, group, rows = _Follower(caller), caller.owner, None, _Feed()
+        with open_streams.track_inprogress(), ExitStack() as stack:
+            if goal:
+                group = stack.enter_context(self._joined(follower, goal, partial(self._read_goal, goal=goal)))
             if listed is not None:
-                key = frozenset(listed.items()), caller.owner
-                others.append(join(key, partial(self._read_goals, labels=listed, user=caller.owner)))
+                key, read = (user, *listed.items()), partial(self._read_rows, labels=listed, user=user)
+                rows = stack.enter_context(self._joined(follower, key, read))
             if waiting:
-                others.append(join("waiting", self._read_waiting, {"waiting": _WAITING}))
-            stack.enter_context(open_streams.track_inprogress())
+                stack.enter_context(self._joined(follower, "waiting", self._read_items))
+                follower.events.append(_WAITING)
             yield _RETRY
-            while not self.is_closing:
-                if follower.is_behind and (group is None or group.last is not None):
-                    async for event in self._catch_up(follower, goal, group, others):
+            while not self.is_closing and (group or waiting or listed is not None):
+                follower.news.clear()
+                for event in follower.take(rows.rows):
+                    yield event
+                if goal and group and after < group.last:
+                    for seq, event in await self._page(caller.user, goal, after, group.last):
+                        after = seq
                         yield event
-                elif group is not None and group.end is not None and not follower.events:
+                elif group and group.end:
                     yield group.end
                     group = None
-                elif group is None and not others:
-                    return
-                elif event := await follower.next():
-                    yield event
+                elif not await follower.has_news():
+                    yield HEARTBEAT
 
     async def documents(self, caller: Caller, goal: GoalName, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
-        """Yield a goal's entries and progress reports, which have no `seq`, as documents; None instead of a heartbeat.
-
-        Each follower decodes the events again: documents in queues would take five times as much memory.
-        """
+        """Yield a goal's entries and progress reports, which have no `seq`, as documents; None instead of a heartbeat."""
         async with aclosing(self.follow(caller, goal, after)) as events:
             async for event in events:
                 if event == HEARTBEAT:
@@ -190,91 +178,81 @@ class EventStreams:
                 elif event.startswith((b"event: entry\n", b"event: progress\n")):
                     yield json.loads(event.partition(b"\ndata: ")[2])
 
-    async def _catch_up(
-        self, follower: _Follower, goal: GoalName | None, group: _Feed | None, others: Sequence[_Feed]
-    ) -> AsyncGenerator[bytes, None]:
-        """Yield the present events, and one page of the log. The follower must continue catching up if the log has more pages."""
-        follower.events.clear()
-        follower.is_behind = False
-        for event in [event for feed in others for event in feed.present.values()]:
-            yield event
-        if goal is None or group is None or follower.after >= (group.last or 0):
-            return
-        try:
-            async with self._pages.slot(follower.caller.user):
-                page = await page_of(self._system, goal, after=follower.after, limit=_PAGE_ENTRIES, max_bytes=_PAGE_BYTES)
-        except UnavailableError as error:
-            _log.warning("log_out_of_reach", error=error.message)
-            follower.is_behind = True
-            await asyncio.sleep(_LOOK.total_seconds())
-            return
-        follower.is_behind |= page.next is not None
-        for document in page.documents:
-            follower.after = document["seq"]
-            yield _encode_entry(document)
+    async def _page(self, user: UserId, goal: GoalName, after: int, last: int) -> Sequence[tuple[int, bytes]]:
+        """Return the next entries with their sequences. Followers that call it at the same time share one read."""
 
-    def _join(
-        self,
-        stack: ExitStack,
-        follower: _Follower,
-        key: Hashable,
-        read: Callable[[_Feed], Coroutine[Any, Any, None]],
-        present: Mapping[Hashable, bytes] = MappingProxyType({}),
-    ) -> _Feed:
-        """Follow a feed until the stack is closed. A feed is read from its first follower to its last."""
+        async def read() -> EntryPage:
+            async with self._pages.slot(user):
+                return await page_of(self._system, goal, after=after, limit=_PAGE_ENTRIES, max_bytes=_PAGE_BYTES)
+
+        key = goal, after, last
+        if key in self._reads:
+            return await asyncio.shield(self._reads[key])
+        found = self._reads[key] = asyncio.get_running_loop().create_future()
+        events: Sequence[tuple[int, bytes]] = ()
+        try:
+            page = await patiently(read)
+            events = [(one["seq"], encode_event(one, kind="entry", seq=one["seq"])) for one in page.documents]
+            if not events:  # a replica of the log may be behind
+                await asyncio.sleep(_SOON.total_seconds())
+        finally:
+            del self._reads[key]
+            found.set_result(events)  # without events, the next follower reads
+        return events
+
+    @contextmanager
+    def _joined(self, follower: _Follower, key: Hashable, read: Callable[[_Feed], Coroutine[Any, Any, None]]) -> Iterator[_Feed]:
+        """Follow a feed while the block runs. A feed is read from its first follower to its last."""
         if key not in self._feeds:
-            self._feeds[key] = _Feed(present)
+            self._feeds[key] = _Feed()
             self._feeds[key].reader = self._readers.create_task(read(self._feeds[key]))
         feed = self._feeds[key]
         feed.followers.add(follower)
-
-        def leave() -> None:
+        try:
+            yield feed
+        finally:
             feed.followers.remove(follower)
             if not feed.followers:
                 del self._feeds[key]
                 feed.reader.cancel()
 
-        stack.callback(leave)
-        return feed
-
-    async def _read_group(self, feed: _Feed, goal: GoalName) -> None:
+    async def _read_goal(self, feed: _Feed, goal: GoalName) -> None:
         ending: Mapping[str, Any] = {}
         try:
-            heads = await patiently(partial(heads_of_tree, self._system, [goal.comm_id], END))
-            last = max(head.seq if head else 0 for head in heads.values())
-            transcript = await patiently(partial(transcript_at, self._system, goal, last))
+            newest = await patiently(partial(self._system.entries, goal, before=END, limit=1))
+            feed.last = newest[-1].seq if newest else 0
             until = partial(self._system.wait_for_result, goal)  # without entries, the stream ends when the goal has ended
-            async with watch(self._system, goal.comm_id, after=last, until=until) as news:
-                feed.last = last
-                feed.put()
+            async with watch(self._system, goal.comm_id, after=feed.last, until=until) as news:
+                feed.wake()
                 async for one in news:
                     if isinstance(one, StoredEntry):
                         feed.last = one.seq
-                        feed.put(_encode_entry(describe_entry(one, transcript)), one.seq)
                     else:
-                        feed.put(encode_event(told(ProgressDocument.of(one)), kind="progress"))
-            if state := transcript.states.get(goal.comm_id):
-                ending = {"phase": str(state.phase)}
+                        report = encode_event(told(ProgressDocument.of(one)), kind="progress")
+                        for follower in feed.followers:
+                            if len(follower.events) < _MAX_REPORTS:
+                                follower.events.append(report)
+                    feed.wake()
+            state = (await patiently(partial(self._system.state, goal))).get(goal.comm_id)
+            ending = {} if state is None else {"phase": str(state.phase)}
         except Exception as error:  # noqa: BLE001 - one group's bug must not end all streams
             _log.error("group_unreadable", comm_id=goal.comm_id, exc_info=error)
             ending = {"problem": problem_of(error).model_dump(mode="json", exclude_none=True)}
-        feed.last = feed.last or 0
         feed.end = encode_event({"seq": feed.last, **ending}, kind="end", seq=feed.last)
-        feed.put()
+        feed.wake()
 
-    async def _read_goals(self, feed: _Feed, labels: Mapping[str, str], user: UserId | None) -> None:
+    async def _read_rows(self, feed: _Feed, labels: Mapping[str, str], user: UserId | None) -> None:
         async def read() -> None:
             async with self._pages.slot(_READER):
                 page = await self._system.goals(labels=labels, user=user)
-            rows = [GoalRow.of(goal) for goal in reversed(page.goals)]
-            before, feed.present = feed.present, {row.comm_id: encode_event(told(row), kind="goal") for row in rows}
-            for comm_id, row in feed.present.items():
-                if before.get(comm_id) != row:
-                    feed.put(row)
+            rows = map(GoalRow.of, reversed(page.goals))
+            before, feed.rows = feed.rows, {row.comm_id: encode_event(told(row), kind="goal") for row in rows}
+            if feed.rows != before:
+                feed.wake()
 
         await self._read_often(read)
 
-    async def _read_waiting(self, feed: _Feed) -> None:
+    async def _read_items(self, feed: _Feed) -> None:
         known = frozenset[OpenItem]()
 
         async def read() -> None:
@@ -283,42 +261,28 @@ class EventStreams:
                 items = frozenset([item async for group in open_groups(self._system) for item in open_items(group.state)])
             changed, known = items ^ known, items
             for follower in feed.followers:
-                if any(_is_for(follower.caller, item) for item in changed):
-                    follower.put(0, _WAITING)
+                if _WAITING not in follower.events and any(_is_for(follower.caller, item) for item in changed):
+                    follower.events.append(_WAITING)
+                    follower.news.set()
 
         await self._read_often(read)
 
     async def _read_often(self, read: Callable[[], Awaitable[None]]) -> None:
         """Call `read` after each change of a log, and each second, until cancelled. It takes at most a quarter of the time."""
-        changed, now = _LogChange(), asyncio.get_running_loop().time
-        async with self._system.listen(CommId("*"), changed):
+        changed, now = asyncio.Event(), asyncio.get_running_loop().time
+        logs = subjects.any_live(UserId("*"), CommId("*"))
+        async with watching(self._system.connection, logs, lambda _: changed.set(), changed.set):
             while True:
                 changed.clear()
                 began = now()
                 try:
                     await read()
-                except IoaError as error:
-                    _log.warning("goals_unreadable", error=error.message)
-                except Exception:  # noqa: BLE001 - one list's bug must not end all streams
-                    _log.exception("goals_unreadable")
-                await asyncio.sleep(max(_SOON.total_seconds(), _PAUSE * (now() - began)))
+                except Exception as error:  # noqa: BLE001 - one list's bug must not end all streams
+                    _log.warning("goals_unreadable", error=reason_of(error))
+                await asyncio.sleep(max(_SOON.total_seconds(), 3 * (now() - began)))
                 with suppress(TimeoutError):
                     async with fail_after(_LOOK.total_seconds()):
                         await changed.wait()
-
-
-class _LogChange(asyncio.Event):
-    """Set when an entry was appended to a log of any goal."""
-
-    def hint(self) -> None:
-        """Note an entry."""
-        self.set()
-
-    def look(self) -> None:
-        """Do nothing: the caller reads periodically."""
-
-    def report(self, said: Said) -> None:
-        """Do nothing: a progress report changes no goal."""
 
 
 def _is_for(caller: Caller, item: OpenItem) -> bool:
@@ -326,13 +290,9 @@ def _is_for(caller: Caller, item: OpenItem) -> bool:
     return caller.answers_for(item.person) if item.person else item.user == caller.user
 
 
-def _encode_entry(document: Mapping[str, Any]) -> bytes:
-    return encode_event(document, kind="entry", seq=document["seq"])
-
-
 @asynccontextmanager
 async def open_event_streams(system: Client, pages: FairSemaphore) -> AsyncIterator[EventStreams]:
-    """Read followed groups and lists while the block runs.
+    """Read followed goals and lists while the block runs.
 
     Args:
         system: The system to read.

@@ -55,15 +55,6 @@ def describe_entry(stored: StoredEntry, transcript: Transcript) -> dict[str, Any
     return {**told(EntryDocument.of(stored)), "lines": lines}
 
 
-async def transcript_at(client: Client, target: Target, seq: int) -> Transcript:
-    """Return the transcript of a goal or group that continues after a sequence.
-
-    Raises:
-        UnavailableError: The logs cannot be read now.
-    """
-    return Transcript(states=dict(await client.state(target, at=seq)))
-
-
 async def page_of(
     client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None, max_bytes: int = MOST_BYTES
 ) -> EntryPage:
@@ -83,7 +74,7 @@ async def page_of(
     if before is not None:
         found.reverse()
     if found:
-        transcript = await transcript_at(client, target, found[0].seq - 1)
+        transcript = Transcript(states=dict(await client.state(target, at=found[0].seq - 1)))
         for stored in found:
             documents.append(describe_entry(stored, transcript))
             await asyncio.sleep(0)  # encoding an entry can take milliseconds

@@ -39,12 +39,12 @@ async def _torn(gateways: list[httpx.AsyncClient], path: str, chance: random.Ran
     return seen
 
 
-@pytest.mark.parametrize("queued", [100, 1])
+@pytest.mark.parametrize("page", [100, 1])
 async def test_resumed_streams_equal_the_log(
-    plane: Plane, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch, queued: int
+    plane: Plane, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    """Each entry is received once, in order, also when queues overflow."""
-    monkeypatch.setattr("ioa_gateway.event_streams._MAX_QUEUED", queued)
+    """Each entry is received once, in order, also when a page has one entry."""
+    monkeypatch.setattr("ioa_gateway.event_streams._PAGE_ENTRIES", page)
     async with open_gateway(plane, door) as one, open_gateway(plane, door) as other:
         for seed in SEEDS:
             chance = random.Random(seed)
