@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.errors import UnavailableError
 
 T = TypeVar("T")
@@ -43,26 +43,3 @@ class UnreliableStore(SqliteStore):
             self.refusals += 1
             raise UnavailableError("The store is out of order.")
         return await super()._run(work)
-
-
-class OpenedStores:
-    """Opens stores in place of `open_sqlite_store`, and remembers them in order."""
-
-    def __init__(self) -> None:
-        self.stores: list[SqliteStore] = []
-
-    @asynccontextmanager
-    async def open(self, path: Path) -> AsyncIterator[SqliteStore]:
-        """Open a store."""
-        async with open_sqlite_store(path) as store:
-            self.stores.append(store)
-            yield store
-
-    def texts(self) -> list[str]:
-        """Return the texts of all passages, after the stores were closed."""
-        found: list[str] = []
-        for store in self.stores:
-            if store._path.exists():
-                with closing(sqlite3.connect(store._path)) as db:
-                    found += [text for (text,) in db.execute("SELECT text FROM passages")]
-        return found

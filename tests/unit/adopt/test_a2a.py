@@ -75,23 +75,14 @@ async def answered(remote: RemoteAgent, ctx: RecordingContext, **options: Any) -
     "card",
     [
         lambda origin: {"url": f"{origin}/", **V3},
-        lambda origin: {"url": origin, **V3},
         lambda origin: {
             "url": f"{origin}/", "additionalInterfaces": None, "security": None, "securitySchemes": None, "provider": None, **V3
         },
-        lambda origin: {"url": f"{origin}/", "skills": None, **V3},
-        lambda origin: {"url": f"{origin}/", "protocolVersion": "0.3.0", "preferredTransport": None},
         lambda origin: {"url": f"{origin}/"},
-        lambda origin: {"url": f"{origin}/", "protocolVersion": "0.2.6"},
         lambda origin: {"url": f"http://localhost:{origin.rpartition(':')[2]}/", **V3},
-        lambda origin: {"url": f"http://0.0.0.0:{origin.rpartition(':')[2]}/", **V3},
-        lambda origin: {"url": f"{origin.replace('http', 'HTTP', 1)}/", **V3},
         lambda _: {"url": "/rpc", **V3},
     ],
-    ids=[
-        "plain", "bare-origin", "nulls", "skills-null", "transport-null", "no-version", "v0.2", "localhost", "wildcard",
-        "upper-case", "path",
-    ],
+    ids=["plain", "nulls", "no-version", "localhost", "path"],
 )  # fmt: skip
 async def test_card_of_version_0_3_is_read(card: Callable[[str], Json], tmp_path: Path) -> None:
     """Absent values may be null or missing."""
@@ -104,8 +95,6 @@ async def test_card_of_version_0_3_is_read(card: Callable[[str], Json], tmp_path
         lambda origin: {
             "protocolVersion": "1.0", "supportedInterfaces": [{"url": f"{origin}/", "protocolBinding": "JSONRPC", "tenant": ""}]
         },
-        lambda origin: {"supportedInterfaces": [{"url": f"{origin}/", "protocolBinding": "jsonrpc", "protocolVersion": "1.0"}]},
-        lambda origin: {"supportedInterfaces": [{"url": origin, "protocolBinding": "JSONRPC", "protocolVersion": "1.0.1"}]},
         lambda origin: {
             "supportedInterfaces": [
                 {"url": f"{origin}/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
@@ -113,7 +102,7 @@ async def test_card_of_version_0_3_is_read(card: Callable[[str], Json], tmp_path
             ]
         },
     ],
-    ids=["version-above", "lower-case-binding", "patch-version", "second-interface"],
+    ids=["version-above", "second-interface"],
 )  # fmt: skip
 async def test_card_of_version_1_0_is_read(card: Callable[[str], Json], tmp_path: Path) -> None:
     """The first interface with a supported binding is used."""
@@ -155,14 +144,6 @@ async def test_agent_without_a_supported_interface_is_rejected_at_the_start(inte
         async with a2a("weather", url, description="Weather").opened():
             pass
     assert offers in raised.value.message
-
-
-@pytest.mark.parametrize("answer", [{"url": 5}, {"supportedInterfaces": "x"}])
-async def test_unreadable_card_is_an_error(answer: Json) -> None:
-    """The error names the server."""
-    with serving(RemoteAgent(lambda _: answer)) as url, pytest.raises(TaskError, match=r"127\.0\.0\.1:\d+ failed: "):
-        async with a2a("weather", url, description="Weather").opened():
-            pass
 
 
 @pytest.mark.parametrize(
@@ -226,10 +207,8 @@ async def test_task_that_its_agent_forgets_fails(tmp_path: Path) -> None:
         await answered(remote, RecordingContext(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["f%d", "../%d"])
-async def test_rejected_files_of_a_remote_agent_are_not_fetched(name: str, tmp_path: Path) -> None:
-    """Too many files, or a file without a plain name, fail the task before a download."""
-    names = [name % number for number in range(101 if "f" in name else 1)]
+async def test_file_without_a_plain_name_is_not_fetched(tmp_path: Path) -> None:
+    """It fails the task before a download."""
     fetched: list[str] = []
 
     def route(request: Request) -> Reply:
@@ -239,14 +218,14 @@ async def test_rejected_files_of_a_remote_agent_are_not_fetched(name: str, tmp_p
             return 200, b"x", {}
         if request.method == "GET":
             return 200, {"url": origin, **V3}, {}
-        parts = [{"kind": "file", "file": {"name": one, "uri": f"{origin}file/{number}"}} for number, one in enumerate(names)]
+        parts = [{"kind": "file", "file": {"name": "../1", "uri": f"{origin}file/1"}}]
         return 200, {"jsonrpc": "2.0", "id": "1", "result": {**DONE, "artifacts": [{"artifactId": "a", "parts": parts}]}}, {}
 
-    with serving(route) as url, pytest.raises((TaskError, InvalidInputError)) as raised:
+    with serving(route) as url, pytest.raises(InvalidInputError, match="is no plain file name"):
         answer = a2a("weather", url, description="Weather").function("Tarn", RecordingContext(tmp_path))
         assert not isinstance(answer, str)
         await answer
-    assert (("may attach 100 files" in str(raised.value)) or ("is no plain file name" in str(raised.value)), fetched) == (True, [])
+    assert fetched == []
 
 
 def _card_elsewhere(url: str, _: str) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import gzip
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +14,7 @@ import pytest
 
 from ioa import InvalidInputError, IoaError, TaskError, adopt
 from ioa.adopt import mcp_tools, remote_agents
-from ioa.adopt.endpoint import MAX_ANSWER_BYTES, MAX_FILES_BYTES, Endpoint
+from ioa.adopt.endpoint import MAX_ANSWER_BYTES, Endpoint
 from ioa.hosting.agent import Agent
 from ioa.testing import RecordingContext, ScriptedModel, input_file
 from ioa.testing.foreign_agent import ForeignAgent
@@ -83,21 +82,6 @@ async def test_answer_with_any_header_is_read(charset: str, tmp_path: Path) -> N
     named = {"Content-Disposition": 'attachment; filename="Übersicht.pdf"'.encode(charset).decode("latin-1")}
     with serving(lambda _: (200, {"result": "ok"}, named)) as url:
         assert await _run(adopt.webhook("hook", url, description=DOES), RecordingContext(tmp_path)) == "ok"
-
-
-async def test_answer_may_contain_files_of_the_maximum_size(tmp_path: Path) -> None:
-    """In base64, with a text. The request asks for no compression."""
-    asked: list[str | None] = []
-    files = [{"name": f"{number}.bin", "data": base64.b64encode(bytes(MAX_FILES_BYTES // 2)).decode()} for number in range(2)]
-
-    def route(request: Request) -> Reply:
-        asked.append(request.headers["Accept-Encoding"])
-        return 200, {"result": '\\"' * 50_000, "artifacts": files}, {}
-
-    ctx = RecordingContext(tmp_path)
-    with serving(route) as url:
-        answer = await _run(adopt.webhook("hook", url, description=DOES), ctx)
-    assert (asked, len(answer), sum(made.path.stat().st_size for made in ctx.artifacts)) == (["identity"], 100_000, MAX_FILES_BYTES)
 
 
 async def test_endless_answer_fails_the_task() -> None:

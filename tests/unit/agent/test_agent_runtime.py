@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ioa.agent.groups.turn import MAX_INVITES
-from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
+from ioa.errors import RateLimitedError, UnavailableError
 from ioa.group.requests import (
     Accepted,
     Entries,
@@ -19,20 +19,16 @@ from ioa.group.requests import (
     SequencedEntry,
     Sync,
 )
-from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.ports.brain import Invite
 from ioa.protocol.agents.outcomes import ReportOutcomes
-from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     InformTaskProgress,
-    InformTaskResult,
     Message,
-    Payload,
 )
-from ioa.protocol.registry import Lease, Renew
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.rig.hostile_folders import dig
@@ -148,24 +144,6 @@ async def test_an_outage_in_the_middle_is_waited_out(company: Company) -> None:
     assert (result.reason, len(ids) - len(set(ids)), await company.have_left(BOTH)) == (Reason.CONCLUDED, 0, True)
 
 
-class _Deaf:
-    """A network whose answer to one kind of message never arrives, although the message does."""
-
-    def __init__(self, company: Company, kind: type[Payload]) -> None:
-        self.reached = asyncio.Event()
-        self._kind = kind
-        self._say = company.network.say
-        company.network.say = self.say  # type: ignore[method-assign]
-
-    async def say(self, message: Message) -> Accepted | Rejected:
-        """Say it, and for the kind that is lost, never return."""
-        answer = await self._say(message)
-        if isinstance(message.payload, self._kind) and not self.reached.is_set():
-            self.reached.set()
-            await asyncio.Event().wait()
-        return answer
-
-
 async def test_agent_above_its_rate_retries_after_retry_after(company: Company) -> None:
     """Each message and each read of a log is rejected twice; nothing is lost, and the pauses are respected."""
     loop = asyncio.get_running_loop()
@@ -246,24 +224,6 @@ async def test_a_full_disk_only_delays(company: Company) -> None:
     assert (result.reason, runs, await company.have_left(BOTH)) == (Reason.CONCLUDED, ["do t1"], True)
 
 
-async def test_a_group_that_ended_while_away_is_caught_up_with(company: Company) -> None:
-    """A member that was away when its group ended learns it from the log, and tidies up."""
-    await company.start(idle("worker"))
-    company.network.deliver_pushes(_lost)
-    deaf = _Deaf(company, InformTaskResult)
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
-    await deaf.reached.wait()
-    await company.crash("worker")
-    await company.result()
-
-    await company.restart("worker")
-
-    assert await company.have_left(BOTH)
-    await eventually(lambda: company.network.open_groups(AgentId("worker")) == [])
-    assert await eventually(lambda: not (company.folder / "worker" / ROOM).exists())
-
-
 async def test_goals_published_again_after_a_loss_conclude_again(company: Company) -> None:
     """Agents that know goals of logs that are gone forget them, and lead and serve the same goals anew."""
     goals = [GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")}) for number in range(3)]
@@ -324,43 +284,6 @@ async def test_a_session_that_fails_is_opened_again(company: Company) -> None:
     assert (await company.has_done()).reason is Reason.CONCLUDED
 
 
-async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
-    """An agent that is shown a group it is no member of asks once, hears that it is none, and stays up."""
-    stranger = await company.start(idle("stranger"))
-    company.network.deliver_pushes(lambda to, entry: [entry])
-    await _open(company, one_task())
-    await company.result()
-    entries = await company.network.entries(ROOM)
-    pushed = SequencedEntry(seq=entries[-1].seq, previous_seq=entries[-2].seq, entry=entries[-1].entry)
-
-    await company.network.push_to(AgentId("stranger"), pushed)
-    await eventually(lambda: company.sessions("stranger") == 0)
-
-    assert stranger.running is not None
-    assert stranger.running.done() is False
-
-
-async def test_who_was_registered_anew_looks_again(company: Company) -> None:
-    """However long an agent has been there: when the registry has forgotten it, discovery may not find it yet, nor its like."""
-    renew, renewals = company.network.renew, list[Renew]()
-
-    async def forgets_once(request: Renew) -> Lease:
-        renewals.append(request)
-        if len(renewals) == 1:
-            company.network.clock.advance(timedelta(minutes=1))
-            raise NotFoundError("The registry knows no lead.")
-        return await renew(request)
-
-    company.network.renew = forgets_once  # type: ignore[method-assign]
-    brain = ScriptedBrain(teams=[NobodyFits(needs=("a poem",))] * 3)
-    await company.start(idle("lead"), brain)
-    await eventually(lambda: len(renewals) > 1)
-
-    result = await company.has_done()
-
-    assert (result.reason, len(brain.missions)) == (Reason.NO_AGENT, 3)
-
-
 async def test_an_agent_that_a_model_speaks_for_says_so_and_how_its_model_answers(company: Company) -> None:
     """Its card gives it a minute at a time, and each renewal tells how the model answers, which the doctor reads."""
 
@@ -373,27 +296,6 @@ async def test_an_agent_that_a_model_speaks_for_says_so_and_how_its_model_answer
     record = view.card(lead)
     assert report == ModelReport(name="large", failures=2)
     assert record is not None and (record.card.speaks, record.card.patience) == ("model", timedelta(minutes=1))
-
-
-async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
-    """Discovery learns the asker and the goal, so that goals spread over the replicas of a pool."""
-    asked: list[Search] = []
-    search = company.network.search
-
-    async def noted(request: Search) -> SearchResult:
-        asked.append(request)
-        return await search(request)
-
-    class Seeking(ScriptedBrain):
-        async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-            await tools.search_client([Need(text=mission.text)])
-            return await super().form_team(mission, tools)
-
-    company.network.search = noted  # type: ignore[assignment,method-assign]
-    script = one_task()
-    await _open(company, Seeking(teams=script.teams, utterances=script.utterances, conclusions=script.conclusions))
-    await company.result()
-    assert [(request.by, request.purpose) for request in asked] == [("lead", GOAL.goal_id)]
 
 
 @pytest.mark.parametrize("is_served", [True, False], ids=["served", "away"])

@@ -102,32 +102,20 @@ class Desk:
         return event
 
 
-def too_many() -> TeamLaunch:
-    """More members than any group takes."""
-    return TeamLaunch(members=tuple(AgentId(f"agent-{number}") for number in range(70)))
-
-
 def too_long() -> TeamLaunch:
     """A plan that fits into no message."""
     tasks = [PlannedTask(task_id=TaskId(f"t{number}"), assignee=WORKER, task_desc="d" * 20_000) for number in range(60)]
     return TeamLaunch(members=(WORKER,), plan=tuple(tasks))
 
 
-def nearly_too_long() -> TeamLaunch:
-    """A plan that fits into the request and not into the group's first entry."""
-    return TeamLaunch(members=(WORKER,), plan=too_long().plan[:47])
-
-
 @pytest.mark.parametrize(
     "brain",
     [
-        Costly(too_many()),
         Costly(too_long()),
-        Costly(nearly_too_long()),
         Costly(errors=[ForbiddenError("The searches are spent.")]),
         Costly(errors=[KeyError("idea")]),
     ],
-    ids=["too many members", "too long", "nearly too long", "forbidden", "a bug"],
+    ids=["too long", "forbidden", "a bug"],
 )
 async def test_a_launch_that_never_can_be_ends_the_goal(brain: Costly, tmp_path: Path) -> None:
     """One formation, its cost in the result, and the reason in words."""
@@ -262,20 +250,6 @@ async def test_an_agent_that_has_only_just_come_looks_again(
     result = await desk.network.result(GOAL)
     assert result is None or "No agent fits: “a poem”; “an ode”\nNearest is ada." in result.content
     assert (None if result is None else result.reason, len(desk.brain.missions)) == (reason, formations)
-
-
-async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile(tmp_path: Path) -> None:
-    """Whoever has only just come looks again, and sees first whether the group was opened elsewhere."""
-    desk = Desk(tmp_path, Costly(NobodyFits(needs=("a poem",))))
-    await desk.open(card(WORKER, pool=LEAD))
-    form, ticket = desk.brain.form_team, await desk.ticket()
-
-    async def form_while_another_launches(mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        await desk.network.launch(LaunchGroup(owner=WORKER, members=(), goal_id=GOAL.goal_id, ticket=ticket))
-        return await form(mission, tools)
-
-    desk.brain.form_team = form_while_another_launches  # type: ignore[method-assign]
-    assert (await desk.deliver(), len(desk.brain.missions)) == (None, 1)
 
 
 @pytest.mark.parametrize(("is_away", "deliveries"), [(True, 4), (False, 3)])

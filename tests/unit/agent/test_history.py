@@ -18,7 +18,7 @@ from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.unit.agent.stories import folded, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
-from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
+from tests.unit.group.test_policy import REVIEWED, Told, group
 from tests.unit.group.test_visibility import entries
 
 
@@ -35,16 +35,6 @@ def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
     )
     story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks)).nests("t1-1").nested_ends("t1-1")
     assert contacts(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada")) == {"bob": (1, 0)}
-
-
-def test_what_was_struck_is_in_no_view() -> None:
-    """A node that a watcher has begun anew is told as if it had not been before; the watcher's words stay."""
-    story = Told(group({**X, "max": 1, "visits": 2, "then": "y"}, Y, **watched("b", node="y", may=["go"], go=["x"])))
-    for word in "says says decides:x says".split():
-        story = story.word(word)
-    view = folded(story.story).view(AgentId("eve"), START, Meter())
-    assert [message.payload.type for message in view.messages] == ["DECISION", "DISCUSSION"]
-    assert view.log == view.messages
 
 
 def test_a_passed_message_takes_the_place_of_its_draft() -> None:
@@ -91,15 +81,6 @@ def test_each_reads_on_the_board_what_it_has_heard() -> None:
     story = story.speaks("eve", Discussion(content="A red one.", writes={"notes": ""}))
     assert board(story, "ada") == [("plot", 3, "Two rings, and a thief."), ("notes", 1, "A red one.")]
     assert board(story, "eve") == [("plot", 1, "Two rings, and a thief."), ("notes", 1, "A red one.")]
-
-
-def test_a_draft_is_on_nobodys_board() -> None:
-    """Neither on that of its author, nor of who reviews it, before it is passed; then on everybody's."""
-    story = group({**REVIEWED, "writes": ["plot"], "max": 9}).speaks("ada", Discussion(content="Hm.", writes={"plot": ""}))
-    story = Told(story).word("decides:reject").story.speaks("ada", Discussion(content="A ring.", writes={"plot": ""}))
-    assert [board(story, one) for one in ("ada", "bob", "eve")] == [[], [], []]
-    passed = Told(story).word("decides:pass").word("again").story
-    assert [board(passed, one) for one in ("ada", "bob", "eve")] == [[("plot", 1, "A ring.")]] * 3
 
 
 def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:

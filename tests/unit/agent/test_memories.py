@@ -18,11 +18,10 @@ from ioa.brain import Said
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, CommId
-from ioa.protocol.team import TeamError, team_of
+from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
-from tests.rig.agent_stores import OpenedStores
 
 TURNS = 12
 
@@ -85,34 +84,6 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
     first, second = (asked.prompt for asked in model.asked)
     assert "host: turn 1\n" in first and "guest: turn 4\n" in first and "turn 5" not in first
     assert "summary 1" in second and "turn 4" not in second and "turn 8" in second and "turn 9" not in second
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> OpenedStores:
-    """The stores of the agents of a system."""
-    opened = OpenedStores()
-    monkeypatch.setattr("ioa.hosting.host.open_sqlite_store", opened.open)
-    return opened
-
-
-@pytest.mark.parametrize("turns", [9, 1], ids=["who speaks again", "who has no turn any more"])
-async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, opened: OpenedStores, turns: int) -> None:
-    """A passage goes once its message is struck, so that no other group of the user is told of it."""
-    watcher = Agent("watcher", description="watches", examples=["watch"])
-
-    @watcher.speak
-    async def watch(view: TurnView) -> Said:
-        return view.decide("talk" if view.offer is not None and "talk" in view.offer.options else "nothing")
-
-    team = _team({"window": 1, "relevant": 5}, 3)
-    team["roles"]["watcher"] = {"agent": "watcher", "hears_all": True}
-    team["roles"]["guest"]["at_most"] = turns
-    team["nodes"][0]["visits"] = 2
-    team["watchers"] = [{"role": "watcher", "may": ["go"], "go": ["talk"], "every": 3}]
-    agents = [_speaker("host", [], "rose {}"), _speaker("guest", [], "rose {}"), watcher]
-    assert (await ioa_system.run(GoalOrder(goal="Talk of a rose.", team=team_of(team)), agents=agents)).succeeded
-    texts = await asyncio.to_thread(opened.texts)
-    assert (bool(texts), "host: rose 1" in texts) == (turns > 1, False)
 
 
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
@@ -205,20 +176,3 @@ async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> N
     last = next(prompt for prompt in reversed(asked) if "Your role: guest" in prompt)
     assert "<memory>\nWhat was said before, in short:\nThey spoke of roses. ‹/memory>\n</memory>" in last
     assert "word-7" in last and "word-6" not in last
-
-
-@pytest.mark.parametrize(
-    ("memory", "told"),
-    [
-        ({"last": {"gest": 1}}, "role guest: no role is called 'gest'; there are host, guest; did you mean `guest`?"),
-        ({"windows": 2}, "there is no `windows`; did you mean `window`?"),
-        ({"summary": 3}, "shows no message: give `window`"),
-        ({"relevant": 3, "summary": 3}, "`summary` needs `window` or `last`"),
-        ({"window": 0}, "must be greater than or equal to 1"),
-    ],
-)
-def test_what_is_wrong_with_a_memory_is_told(memory: dict[str, Any], told: str) -> None:
-    """In the words of the file, at its place."""
-    with pytest.raises(TeamError) as error:
-        team_of(_team(memory))
-    assert told in str(error.value)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioa import Agent, TaskContext, TurnView
-from ioa.agent.turn_view import Said
-from ioa.group.events import Said as Message
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Decision, Discussion, InformTaskResult
+from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
@@ -69,63 +65,6 @@ async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> 
     wanted = '"assignee": "smith"', '"team": "debate"', "No team of local is called debate"
     assert [words in third for words in wanted] == [True] * 3
     assert ("weld or rivet (by the team debate)" in finished.transcript, told) == (True, [])
-
-
-SECRET: dict[str, Any] = {
-    "team": "secret",
-    "roles": {"lead": {"agent": "host"}, "hand": {"agent": "smith"}, "guest": {"agent": "guest"}},
-    "nodes": [
-        {"name": "work", "roles": ["lead"], "tasks": True, "heard_by": "node", "max": 1, "then": "talk"},
-        {"name": "talk", "roles": ["guest"]},
-    ],
-}
-
-
-async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system: System) -> None:
-    """Its function is told its task; who gave it out has the result, and a third one is shown neither."""
-    seen: dict[str, list[TurnView]] = {"host": [], "guest": []}
-
-    def speaking(name: str) -> Agent:
-        this = Agent(name, description=f"{name} helps", examples=[f"{name} helps"])
-
-        @this.speak
-        def speak(view: TurnView) -> Said:
-            seen[name].append(view)
-            if view.offer is not None and view.offer.concluding:
-                return view.conclude("Done.", files=["nowhere.txt"] if not view.refusals else None)
-            if view.offer is not None and view.offer.tasks and not view.tasks:
-                return view.assign({"smith": "weld canary"})
-            return view.say("Well.")
-
-        return this
-
-    told: list[str] = []
-    order = GoalOrder(goal="Build a bridge.", team=team_of(SECRET))
-    smith = Agent("smith", description="weld steel", examples=["weld steel"])
-
-    @smith.task
-    def weld(task: str, ctx: TaskContext) -> str:
-        told.append(task)
-        ctx.artifact("seam.txt", "It holds.")
-        return "smith speaks"
-
-    three = speaking("host"), smith, speaking("guest")
-    finished = await ioa_system.run(order, agents=three)
-    assert (finished.result.reason, told) == (Reason.CONCLUDED, ["weld canary"])
-    (record,) = seen["host"][1].tasks
-    assert (record.conclusion, [file.name for file in record.artifacts]) == ("smith speaks", ["seam.txt"])
-    assert "No file is called nowhere.txt; there are seam.txt." in seen["host"][-1].refusals[0]
-    assert finished.result.artifacts == ()  # all hear the answer, and nobody has named the file
-    named = seen["host"][-1].conclude("Done.", files=["seam.txt"])
-    assert [file.name for file in named.artifacts] == ["seam.txt"]
-    assert [view.tasks for view in seen["guest"]] == [()]
-    assert not any("canary" in one.content or "smith" in one.content for one in seen["guest"][0].conversation)
-    (result,) = [
-        one.entry
-        for one in finished.log
-        if isinstance(one.entry.event, Message) and isinstance(one.entry.event.message.payload, InformTaskResult)
-    ]
-    assert result.audience == ("host", "smith")
 
 
 def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:

@@ -6,10 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-from ioa import Agent, Heard, TurnView
+from ioa import Agent, TurnView
 from ioa.agent.model import ModelBrain
-from ioa.agent.turn_view import Said as Speech
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -194,50 +193,6 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
     assert rule.shape is not None and '"enum": ["end", "stay"]' in json.dumps(rule.shape.model_json_schema())
 
 
-async def test_what_a_watcher_decides_is_no_part_of_the_talk(ioa_system: System) -> None:
-    """So that a team goes on as it did when somebody is to watch it; who decides is told apart from what was said."""
-    shown: list[tuple[str, str]] = []
-    host, guest, zoe = (Agent(name, description=f"{name} knows trees") for name in ("host", "guest", "zoe"))
-
-    def speak(view: TurnView) -> Discussion | Decision | WholeConclusion:
-        if view.offer is not None and view.offer.concluding:
-            return view.conclude(view.conversation[-1].content)
-        if view.offer is not None and view.offer.options:
-            return view.decide("nothing", "Let them talk.")
-        shown.append((view.conversation[-1].content if view.conversation else "", " ".join(one.why for one in view.decisions)))
-        return view.say(f"{view.me} speaks")
-
-    for one in (host, guest, zoe):
-        one.speak(speak)
-    team = {
-        "team": "trees",
-        "roles": {"host": "host", "guest": "guest", "zoe": "zoe"},
-        "nodes": [{"name": "talk", "roles": ["host", "guest"]}],
-        "watchers": [{"role": "zoe", "may": ["end"]}],
-    }
-    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(team)), agents=[host, guest, zoe])
-    assert (shown, finished.result.content) == ([("", ""), ("host speaks", "Let them talk.")], "guest speaks")
-
-
-async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system: System) -> None:
-    """It is repaired, and then passes; the panel goes on until its turns are over, and nobody decides in its place."""
-
-    def answer(asked: ScriptedCall) -> str:
-        if "by the decision DECIDE" in asked.prompt:
-            return answered(type="DECIDE", choice="perhaps")
-        if "The discussion has ended" in asked.prompt:
-            return concluded("Oak.")
-        return answered(
-            type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}, {"name": "sure", "value": "7"}]
-        )
-
-    three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
-    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(PANEL)), agents=three, model=ScriptedModel(answer))
-    passes = finished.messages()
-    assert [one.payload.cause for one in passes if isinstance(one.payload, Pass)] == [PassCause.NO_USABLE_ANSWER]
-    assert (len(said(finished)), finished.result.content) == (4, "Oak.")
-
-
 async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(ioa_system: System) -> None:
     """The default stands where they are asked, and a form that they cannot fill in is a silent turn."""
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
@@ -327,45 +282,3 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     assert "host invites smith as builder: weld steel" in finished.transcript
     assert 'invites: ["builder"]' in prompts[0] and "Name the role of the new member: one of builder." in prompts[1]
     assert "INVITE is not possible now. Possible: DISCUSSION, CONCLUDE, PASS, READ." in prompts[3]
-
-
-NIGHT: dict[str, Any] = {
-    "team": "night",
-    "leader": "narrator",
-    "roles": {
-        "narrator": {"agent": "cat"},
-        "wolf": {"agents": ["ann", "bob"], "secret": True},
-        "town": {"agents": ["ann", "bob", "dan"]},
-    },
-    "nodes": [
-        {"name": "dark", "roles": ["wolf"], "heard_by": ["wolf"], "then": "day"},
-        {"name": "day", "roles": ["town"], "guards": [{"without": ["apple"]}]},
-    ],
-}
-
-
-async def test_why_a_turn_could_not_be_used_is_told_to_nobody_else(ioa_system: System) -> None:
-    """What a function raises, or a guard refuses, may speak of what its agent alone has heard; the log keeps it for the user."""
-    shown: list[Heard] = []
-
-    def member(name: str) -> Agent:
-        this = Agent(name, description=f"{name} plays", examples=[f"{name} plays"])
-
-        @this.speak
-        def speak(view: TurnView) -> Speech:
-            assert view.offer is not None and view.part is not None
-            if view.offer.concluding:
-                shown.extend(view.conversation)
-                return view.conclude("Over.")
-            if view.part.node == "dark":
-                return view.say("We eat cat.")
-            if name == "ann":
-                raise LookupError(f"no excuse for {view.conversation[0].content!r}")
-            return view.say("An apple." if name == "bob" else "Good day.")
-
-        return this
-
-    order = GoalOrder(goal="Find out.", team=team_of(NIGHT))
-    finished = await ioa_system.run(order, agents=[member(name) for name in ("ann", "bob", "dan", "cat")])
-    assert [one.content for one in shown if one.content] == ["Good day."]
-    assert "We eat cat." in finished.transcript and "LookupError" in finished.transcript

@@ -29,10 +29,12 @@ def _given(name: str, assignee: str, *uses: str) -> dict[str, object]:
 
 async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_handed_out(company: Company) -> None:
     """Research, draft and review are given out in one message; the revision knows what was wrong, and its file is the only one."""
-    seen: list[tuple[str, bool, int]] = []
+    seen: list[tuple[str, bool, list[tuple[str, str]]]] = []
 
     def write(words: str, ctx: TaskContext) -> str:
-        seen.extend((result.task_id, bool(result.rejected), len(result.artifacts)) for result in ctx.results)
+        for result in ctx.results:
+            files = [(file.name, file.path.read_text()) for file in result.artifacts]
+            seen.append((result.task_id, bool(result.rejected), files))
         version = "second" if any(result.rejected for result in ctx.results) else "first"
         ctx.artifact("report.md", f"the {version} report")
         return f"The {version} report is written."
@@ -59,17 +61,19 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
             ),
         ]
     )
-    for agent in (idle("researcher"), working(write, "writer"), idle("critic")):
+    researcher = working(lambda words, ctx: ctx.artifact("facts.csv", "1,2").name, "researcher")
+    for agent in (researcher, working(write, "writer"), idle("critic")):
         await company.start(agent)
     await company.start(idle("lead"), Editor(model))
     result = await company.has_done()
-    [file] = result.artifacts
+    _, file = result.artifacts
     assert (result.reason, result.content) == (Reason.CONCLUDED, "Approved:\n\n## Report\n\nThe second report is written.")
     assert (await company.network.artifacts.get(file), file.object_name.split("/")[0]) == (
         b"the second report",
         folder_of(result.comm_id),
     )
-    assert seen == [("t1-facts", False, 0), ("t1-facts", False, 0), ("t1-draft", True, 0), ("t1-review", False, 0)]
+    facts = ("t1-facts", False, [("facts.csv", "1,2")])
+    assert seen == [facts, facts, ("t1-draft", True, []), ("t1-review", False, [])]
     kinds = [message.payload.type for message in await company.messages(result.comm_id) if message.header.sender == "lead"]
     assert kinds == ["SYNC_TASK_ASSIGNMENT", "SYNC_TASK_ASSIGNMENT", "CONCLUDE_GROUP_DISCUSSION"]
 

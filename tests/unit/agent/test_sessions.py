@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,18 +12,14 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools
-from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
@@ -249,37 +244,3 @@ async def test_entry_pushed_before_the_registration_does_not_end_the_agent(
     await eventually(lambda: company.messages(ROOM), lambda found: len(found) > said)
     go.set()
     assert ((await company.result()).content, company.members["lead"].refusal) == ("All done.", None)
-
-
-class _LeadingModel(ModelBrain):
-    """A model that leads the worker, and is not asked whom to lead."""
-
-    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
-        """Take the worker."""
-        return TeamLaunch(members=(WORKER,))
-
-
-async def test_what_an_agent_thought_survives_its_process(company: Company) -> None:
-    """A model that speaks again after a restart is shown its own thoughts beside what it said; nobody else is."""
-    released, thought = asyncio.Event(), "Bob knows, but he is slow."
-
-    async def work(words: str) -> str:
-        await released.wait()
-        return "done"
-
-    given = {"name": "x", "assignee": "worker", "task_desc": "work", "uses": []}
-    assign = {"type": "ASSIGN", "mode": "wait", "content": "", "tasks": [given]}
-    conclude = {"type": "CONCLUDE", "goal_reached": True, "content": "All done."}
-    model = ScriptedModel([json.dumps({"known": thought, "decision": assign}), json.dumps({"decision": conclude})])
-    await company.start(working(work))
-    lead = await company.start(idle("lead"), _LeadingModel(model))
-    await company.network.offer(GOAL)
-    await eventually(lambda: company.messages(ROOM))
-    await company.crash("lead")
-    lead.brain = _LeadingModel(model)
-    await company.restart("lead")
-    released.set()
-    assert (await company.result()).content == "All done."
-    assert f'{{"known": "{thought}", "decision": ' in model.asked[-1].prompt
-    log = b"".join(encode(stored.entry) for stored in await company.network.entries(ROOM))
-    assert (thought.encode() in log, await company.members["worker"].store.thoughts(ROOM)) == (False, {})

@@ -57,14 +57,6 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(running: TaskContext
     assert ended == ["cancelled"] * 2
 
 
-@pytest.mark.parametrize("name", ["a.txt", "möbel & co.csv", ".hidden"])
-def test_plain_names_are_taken(running: TaskContext, name: str) -> None:
-    """Whatever a file system takes as one name is a name."""
-    path = running.artifact(name, "content")
-
-    assert (path.name, path.read_text(), [made.name for made in running.made]) == (name, "content", [name])
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "../a", "/a", "a\0b", "x" * 201])
 def test_names_that_are_no_file_names_are_refused(running: TaskContext, name: str) -> None:
     """A name that leads elsewhere, or that no file can have, is refused, and nothing is written."""
@@ -83,15 +75,6 @@ def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None
         running.artifact("one-more.txt", "x")
     running.artifact("0.txt", "again")
     assert len(running.made) == MAX_ARTIFACTS
-
-
-def test_attached_file_needs_free_disk_space(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that would take more than half of the free space is rejected."""
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
-    running.artifact("a", b"x" * 50)
-    with pytest.raises(TaskError, match=r"no room for 'b' with 51 bytes: 100 bytes are free"):
-        running.artifact("b", b"x" * 51)
-    assert [made.name for made in running.made] == ["a"]
 
 
 def test_a_folder_that_is_gone_is_not_made_again(running: TaskContext) -> None:
@@ -223,13 +206,6 @@ async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
     else:
         whole = await cast(MemoryNetwork, files._network).artifacts.get(said.artifacts[0])
         assert (whole.decode(), names, "are in the file answer.md]" in said.content) == (text, ["answer.md", "a.txt"], True)
-
-
-async def test_a_conclusion_keeps_its_name_on_every_attempt(tmp_path: Path) -> None:
-    """A process that starts anew within a turn stores the same file once."""
-    files, _ = await files_of_group(tmp_path)
-    said = WholeConclusion(content="a" * 200_000, artifacts=())
-    assert await files.fit(said, 7) == await files.fit(said, 7)
 
 
 async def test_task_key_is_unique_over_groups_and_folders(tmp_path: Path) -> None:

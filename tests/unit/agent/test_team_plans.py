@@ -49,12 +49,6 @@ max = 1
 form = { good = "yes/no" }
 exits = [{ to = "end", when = { field = "good", equals = true } }, { to = "draft" }, { to = "end" }]
 """
-WORK = """
-[[nodes]]
-name = "work"
-roles = ["writer"]
-tasks = true
-"""
 
 
 class _Tools:
@@ -102,14 +96,6 @@ async def test_the_checker_tells_the_model_what_to_mend() -> None:
     assert team is not None and len(model.asked) == 3
     assert "no way leads from it to the end" in model.asked[2].messages[-1].content
     assert [call.came_to for call in meter.calls] == ["useless_answer", "not_legal", "taken"]
-
-
-async def test_a_model_plans_nodes_that_give_out_tasks() -> None:
-    """Where all speak side by side nobody can, which the checker says; who only does tasks needs no node."""
-    team, model, _ = await _planned(_plan(f'{WORK}turns = "together"'), _plan(WORK))
-    assert "`tasks` needs one speaker at a time" in model.asked[1].messages[-1].content
-    assert team is not None and team.policy.nodes[0].tasks
-    assert [one for one in team.check() if "critic" in str(one)] == []
 
 
 async def test_file_that_is_no_toml_is_returned_with_its_error() -> None:

@@ -13,7 +13,6 @@ from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
 from ioa.client.costs import decision_calls
 from ioa.errors import InvalidInputError
-from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import ModelCall
 from ioa.protocol.goals import Goal, Reason
@@ -22,9 +21,6 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
-    InformTaskProgress,
-    InformTaskResult,
-    Message,
     SyncTaskAssignment,
 )
 from ioa.protocol.usage import Usage
@@ -152,26 +148,6 @@ async def test_a_second_attempt_adds_to_what_the_first_has_spent(company: Compan
 async def _spent(company: Company) -> int:
     state = await company.state(ROOM)
     return state.spent.tokens if state else 0
-
-
-async def test_a_report_that_gets_lost_is_made_good(company: Company) -> None:
-    """Reports carry totals: with all but the result lost, the count is the same."""
-    say = company.network.say
-
-    async def lose_progress(message: Message) -> Accepted | Rejected:
-        if isinstance(message.payload, InformTaskProgress):
-            return Accepted(seq=0)
-        return await say(message)
-
-    def work(words: str, ctx: TaskContext) -> str:
-        ctx.spend(tokens=7)
-        return "done"
-
-    company.network.say = lose_progress  # type: ignore[method-assign]
-    await company.give_task(work)
-    result = await company.result()
-    reports = [message.payload.usage for message in await company.messages(ROOM) if isinstance(message.payload, InformTaskResult)]
-    assert (result.usage, reports) == (Usage(tokens_in=7), [Usage(tokens_in=7)])
 
 
 @pytest.mark.parametrize("wrong", [{"tokens": -1}, {"cost": -0.5}, {"cost": float("nan")}, {"tokens": 1.5}, {"cost": "much"}])

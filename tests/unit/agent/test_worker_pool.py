@@ -174,33 +174,8 @@ async def test_who_waits_in_vain_is_told() -> None:
     assert (told.value.hint, after) == ("Give the task to another agent, or to this one later.", ["free"] * 3)
 
 
-async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
-    """Another function runs in its place, and it goes on once that has ended, however long that was."""
-    pool, answered, log = WorkerPool("worker", 1), asyncio.Event(), list[str]()
-    asks_aside = asyncio.Event()
-
-    async def asks() -> str:
-        log.append("asks")
-        asks_aside.set()
-        await wait_aside(answered.wait)
-        log.append("goes on")
-        return "answered"
-
-    async def works() -> None:
-        answered.set()
-        await _call(WorkerPool("other", 1), asyncio.sleep, 0)
-        log.append("works beside it")
-
-    asking = asyncio.create_task(_call(pool, asks, timeout=_SOON))
-    await asks_aside.wait()
-    with pytest.raises(TaskError, match="not done within"):
-        await _call(pool, asyncio.Event().wait, timeout=_SOON)
-    await _call(pool, works)
-    assert (await asking, log) == ("answered", ["asks", "works beside it", "goes on"])
-
-
-async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
-    """Whoever is asked to confirm a call may take longer than a call may."""
+async def test_function_that_asks_uses_no_slot_and_no_time() -> None:
+    """Neither its own nor those of the functions that called it, also if the answer takes longer than their timeouts."""
     pool, tools = WorkerPool("worker", 1), WorkerPool("a tool", 1)
     asked, answered, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
 
@@ -225,27 +200,9 @@ def _start_question(answer: Callable[[], Awaitable[str]], loop: asyncio.Abstract
     return UnderWay(asyncio.run_coroutine_threadsafe(wait_aside(answer), loop), "ask")
 
 
-async def _most_at_once(pool: WorkerPool) -> int:
-    """Return how many of several pool run at once."""
-    most = running = 0
-
-    async def run() -> None:
-        nonlocal most, running
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0.01)
-        running -= 1
-
-    await asyncio.gather(*(_call(pool, run, within=timedelta(seconds=1)) for _ in range(4)))
-    return most
-
-
-@pytest.mark.parametrize("kind", ["async", "sync"])
-async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other(kind: str) -> None:
-    """Neither one that he has not, nor does he keep what he gets when he has been left behind."""
+async def test_function_cancelled_while_it_waits_for_its_slot_again_frees_no_other() -> None:
+    """The pool has as many slots as before."""
     pool, asked, answered = WorkerPool("worker", 1), asyncio.Event(), asyncio.Event()
-    let_go, ended, caught = asyncio.Event(), threading.Event(), list[BaseException]()
-    loop = asyncio.get_running_loop()
 
     async def answer() -> str:
         asked.set()
@@ -253,32 +210,15 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
         return "yes"
 
     async def asks() -> None:
-        try:
-            await _start_question(answer, loop)
-        except BaseException as error:
-            caught.append(error)
-            raise
-        finally:
-            ended.set()
+        await wait_aside(answer)
 
-    def asks_in_a_thread() -> None:
-        _start_question(answer, loop).result()
-        ended.set()
-
-    asking = asyncio.create_task(_call(pool, asks if kind == "async" else asks_in_a_thread))
+    asking = asyncio.create_task(_call(pool, asks))
     await asked.wait()
-    running = asyncio.create_task(_call(pool, let_go.wait))
-    await asyncio.sleep(0)
-    answered.set()
-    await asyncio.sleep(0.05)
-    await _cancelled(asking)
-    await asyncio.sleep(0.05)
-    beside = asyncio.create_task(_call(pool, lambda: "beside"))
-    await asyncio.sleep(0.05)
-    assert not beside.done()
-    let_go.set()
-    await running
-    await beside
-    await eventually(ended.is_set)
-    assert await _most_at_once(pool) == 1
-    assert all(isinstance(error, asyncio.CancelledError) for error in caught)
+    async with pool.slot(_EVER):
+        answered.set()
+        with pytest.raises(TaskError, match="None of the 1 slots"):
+            await _call(pool, lambda: "second", within=_AT_ONCE)  # the function waits for its slot meanwhile
+        await _cancelled(asking)
+    async with pool.slot(_AT_ONCE):
+        with pytest.raises(TaskError, match="None of the 1 slots"):
+            await _call(pool, lambda: "second", within=_AT_ONCE)

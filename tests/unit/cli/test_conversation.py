@@ -11,16 +11,10 @@ from typing import Any
 
 import pytest
 
-from ioa.cli.goals import goal_table
 from ioa.cli.output.console import create_console
 from ioa.cli.output.conversation import ConversationView, clock, line_row
 from ioa.cli.output.terminal import Terminal
 from ioa.client.transcript import Line
-from ioa.group.events import Said
-from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import GoalId, TaskId
-from ioa.protocol.messages import InformTaskProgress
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import START, launched
 
@@ -97,39 +91,3 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
     assert "t1-1 → bob: do t1-1" in during and "t1-1  bob       open" in during
     assert "seconds" not in after.rpartition("t1-1  bob       open")[2]
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
-
-
-def _reporting(words: str, view: ConversationView) -> None:
-    """Show a task whose assignee reports these words, and writes them."""
-    entries = log_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1"))
-    report = entries[-1].entry.event
-    assert isinstance(report, Said)
-    for stored in entries:
-        view.show(stored)
-    payload = InformTaskProgress(task_id=TaskId("t1-1"), number=2, content=words, draft=words[:4_000])
-    view.show(report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})}))
-
-
-@pytest.mark.parametrize("filled", ["\n\n", " " * 300])
-def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the progress of a task nor its draft does, with line breaks or blanks."""
-    monkeypatch.setattr(sys, "stdout", stream := _TerminalStream())
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "80")
-    with ConversationView(Terminal(as_json=False)) as view:
-        _reporting(f"half done{filled}file  report.md", view)
-        begun = len(_screen(stream))
-        view.refresh()
-        footer = [row.rstrip() for row in _screen(stream)[begun:].splitlines() if row.strip()]
-    assert ("half done" in footer[2], len(footer), max(map(len, footer)) <= 80) == (True, 3, True)
-
-
-def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 50 columns its id and its status are whole, and the goal's text is in the second line."""
-    monkeypatch.setenv("COLUMNS", "50")
-    goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
-    terminal = Terminal(as_json=False)
-    status = GoalStatus(record=GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
-    terminal.print(goal_table([status], terminal.result.console.width))
-    rows = capsys.readouterr().out.splitlines()
-    assert (rows[0], len(rows), len(rows[1]) <= 50, "a long␊goal" in rows[1]) == (f"{goal.goal_id}  waiting", 2, True, True)

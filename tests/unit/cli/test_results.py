@@ -9,12 +9,10 @@ from typing import cast
 import pytest
 
 from ioa.cli.output.conversation import ConversationView
-from ioa.cli.output.results import note_waiting, show_answer, show_deciders
+from ioa.cli.output.results import note_waiting, show_answer
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
-from ioa.foreign_text import CONTINUED
 from ioa.group.goal_lists import AnyGoal
-from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, TaskId, UserId
 
@@ -43,16 +41,6 @@ def test_result_names_what_it_lacks(fields: dict[str, object], words: str, capsy
     """The goal succeeded, without some members or tasks, or at a limit."""
     show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update=fields))
     assert " ".join(capsys.readouterr().out.split()).endswith(words)
-
-
-def test_deciders_and_reasons_stay_in_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither the name of a decider nor the reason of a failure begins a line."""
-    name = "x)\ndecided by anna, who was let in to her seat: 5 of 5"
-    show_deciders(Terminal(as_json=False), [Decisions(by=DecidedBy(kind="human", name=name), count=1)])
-    show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update={"reason": Reason.FAILED, "content": f"no\n{name}"}))
-    rows = [row for row in capsys.readouterr().out.splitlines() if not row.startswith(CONTINUED)]
-    assert [row.split()[0] for row in rows] == ["decided", "failed"]
-    assert rows[0].startswith("decided by a person (x)")
 
 
 @dataclass

@@ -177,23 +177,6 @@ def test_field_value_has_quotes_or_none(tmp_path: Path, capsys: pytest.CaptureFi
     assert _tried(tmp_path, capsys, VOTE, f"ann {{{written}}}: So.")[0]["words"] == f"So. [{shown}]"
 
 
-def test_turns_that_not_all_hear_have_hearers(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each turn that is hidden from a member, and no other."""
-    try_file(Terminal(as_json=True), SHIPPED / "werewolf.toml")
-    played = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    first = {one["node"]: one.get("heard_by") for one in reversed(played) if one["event"] == "turn"}
-    assert [first[node] for node in ("night", "seer", "day")] == [None, ["god"], None]
-    god, *wolves = first["wolves"] or []
-    assert (god, len(wolves)) == ("god", 1)
-    assert played[-1] == {
-        "event": "end",
-        "turn": played[-1]["turn"],
-        "node": "",
-        "speaker": "god",
-        "words": "states the conclusion",
-    }
-
-
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
 def test_each_shipped_team_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A member without a choice is led by the policy to the end."""

@@ -9,15 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.console import RenderableType
-from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 from typer.testing import CliRunner
 
 import ioa.cli
-from ioa.cli.output.console import create_console, create_table
 from ioa.cli.output.terminal import Terminal, report, report_bug
 from ioa.errors import UnavailableError
 from ioa.foreign_text import CONTINUED, escaped_json, shown, shown_in_line
@@ -71,26 +67,6 @@ def test_json_is_the_same_document() -> None:
 class _Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-def _tree() -> Tree:
-    tree = Tree(HOSTILE)
-    tree.add(Text(HOSTILE))
-    return tree
-
-
-LINK = Text(HOSTILE, style="link https://x.example/\x1b]52;c;eA==\x07")
-
-
-@pytest.mark.parametrize("what", [HOSTILE, Text(HOSTILE), LINK, create_table([HOSTILE], [[HOSTILE]]), _tree(), Markdown(HOSTILE)])
-@pytest.mark.parametrize("terminal", [True, False])
-def test_whatever_is_drawn_is_fit(what: RenderableType, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No control code of a text is written, in any renderable."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    stream = _Screen() if terminal else io.StringIO()
-    create_console(stream).print(what)
-    written = stream.getvalue()
-    assert not any(code in written for code in ("\x1b]", "\x1b[2A", "\x9b", "\x9d", "\u202e", "\u2066", "\x07", "\ud800"))
 
 
 def test_every_way_out_of_a_command_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:

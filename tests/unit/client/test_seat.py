@@ -228,25 +228,6 @@ async def test_a_passed_draft_is_sent_again_by_its_item(ioa_system: System) -> N
         assert (await next_of(seat)).kind == "conclude"
 
 
-async def test_a_wrong_decision_of_a_watcher_uses_no_try(ioa_system: System) -> None:
-    """Members are named with or without blanks; other members are another answer."""
-    roles = {"player": {"agents": ["ann", "bob", "cyd"]}, "host": {"human": "eve"}}
-    nodes, watchers = [{"name": "play", "roles": ["player"], "max": 4}], [{"role": "host", "may": ["remove"]}]
-    team = team_of({"team": "quiz", "leader": "player", "roles": roles, "nodes": nodes, "watchers": watchers})
-    async with playing(ioa_system, team, "ann", "bob", "cyd") as (running, _):
-        seat = running.seat("eve")
-        asked = await next_of(seat)
-        assert document(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
-        assert lines_of(asked)[0] == "eve is to decide whether to step in at play."
-        assert "Name some `members` to remove: bob, cyd, human-eve." in lines_of(asked)
-        for wrong in ("bbo", "bob carl", ""):
-            await refuse(seat, asked.item, "bob|name", PersonReply(choose="remove", fields={"members": wrong}))
-        assert (await next_of(seat)).state.stage == asked.state.stage
-        both = PersonReply(choose="remove", fields={"members": "bob, cyd"})
-        assert await seat.answer(asked.item, both) == await seat.answer(asked.item, both)
-        await refuse(seat, asked.item, "is over|not open", PersonReply(choose="remove", fields={"members": "bob"}), ConflictError)
-
-
 async def test_open_turns_of_all_people_equal_those_of_their_seats(ioa_system: System) -> None:
     """A draft to review with its text, the conditions of a message, and the person of a past turn."""
     roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from ioa.client import history, watching
 from ioa.client.client import Client
-from ioa.client.history import conversation, heads_of_tree, read_back, read_on
+from ioa.client.history import conversation, read_back, read_on
 from ioa.client.watching import watch
 from ioa.concurrency import beside
 from ioa.errors import UnavailableError
@@ -207,19 +207,6 @@ def test_a_page_is_read_from_anywhere_in_either_direction() -> None:
             assert behind == [one for one in entries if one.seq > place]
             before = asyncio.run(_all(read_back(groups, ROOT, before=place, page_size=limit)))
             assert before == [one for one in entries if one.seq < place][::-1]
-
-
-def test_the_tree_is_known_as_it_stood_at_any_sequence() -> None:
-    """The last entry of each group at that time, also of a group without messages; no open group is missing."""
-    for seed in range(15):
-        entries = [*happenings(Random(seed))]
-        for at in range(entries[-1].seq + 1):
-            last = {one.entry.state.comm_id: one for one in entries if one.seq <= at}
-            opened = {one.entry.event.subgroup for one in entries if one.seq <= at and isinstance(one.entry.event, SubgroupOpened)}
-            heads = asyncio.run(heads_of_tree(readable(entries), [ROOT], at))
-            assert heads == {comm_id: _standing(last[comm_id]) if comm_id in last else None for comm_id in heads}
-            ended = {comm_id for comm_id, one in last.items() if one.entry.state.phase.is_terminal}
-            assert (opened | {ROOT}) - ended <= heads.keys()
 
 
 def _standing(stored: StoredEntry) -> GroupSnapshot:

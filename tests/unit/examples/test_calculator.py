@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from calculator import agent, compute
+from calculator import agent
 from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
@@ -52,24 +47,3 @@ def test_results_of_earlier_items_are_used(run: Run) -> None:
             run(agent, "#1 + 1", results=[upstream("x", content)])
     with pytest.raises(InvalidInputError, match="names 1 results and receives 0"):
         run(agent, "#1 + 1")
-
-
-_NUMBERS = st.integers(0, 999) | st.decimals(0, 99, places=2)
-
-
-@given(
-    st.recursive(
-        _NUMBERS.map(str), lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda at: f"({' '.join(at)})")
-    )
-)
-def test_value_is_that_of_python(expression: str) -> None:
-    """With fractions in place of floats."""
-    exact = re.sub(r"\d+(\.\d+)?", lambda found: f"Fraction('{found[0]}')", expression)
-    try:
-        truth = eval(exact, {"Fraction": Fraction})
-    except ZeroDivisionError:
-        return
-    try:
-        assert compute(expression) == truth
-    except InvalidInputError:
-        assert len(expression) > 500 or truth.denominator > 2**4_000

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from csv_analyst import agent
@@ -50,22 +48,6 @@ def test_answer_states_its_rows_and_is_attached_as_a_table(run: Run, shops: Path
     done = run(agent, "sum of weight by shop", [shops])
     assert done.text.startswith("sum of weight by shop in my shops.csv (4 of 4 rows; left out: 1 with an empty cell):\n")
     assert done.files == {"sum-of-weight-by-shop.csv": b"shop,sum of weight\n(empty),4\nA,3.75\n"}
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_figures_are_those_of_pandas(run: Run, tmp_path: Path, seed: int) -> None:
-    """For random tables, with each separator."""
-    chance = random.Random(seed)
-    separator = ",;\t"[seed % 3]
-    rows = [(chance.choice("pqr"), chance.choice(["on", "off"]), round(chance.uniform(-50, 50), 2)) for _ in range(40)]
-    table = tmp_path / "t.csv"
-    written = [(key, state, str(value).replace(".", "," if separator == ";" else ".")) for key, state, value in rows]
-    table.write_text("\n".join(map(separator.join, [("key", "state", "value"), *written])))
-    frame = pd.DataFrame(rows, columns=["key", "state", "value"])
-    for figure in ("sum", "mean", "min", "max"):
-        found = lines(run(agent, f"{figure} of value by key where state is on", [table]).text)
-        truth = frame[frame.state == "on"].groupby("key")["value"].agg(figure).to_dict()
-        assert {key: float(value.removeprefix("≈ ")) for key, value in found.items()} == pytest.approx(truth, abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
 from ioa.adapters.ssrf import OutsideTransport
-from pages import Page
 from web_browser import Browser, open_browser
 
 COUNTRY = make_country(1)
@@ -94,21 +93,6 @@ async def test_impossible_action_is_an_error(browser: Browser) -> None:
         await browser.click(99)
 
 
-def test_how_a_page_reads() -> None:
-    """Each block is a line, in reading order, with parts by number; what only a browser reads is left out."""
-    html = (
-        "<h1>Town</h1><script>let a = '<a href=x>'</script><p>The <b>old</b> mill.</p><table><tr><th>A</th><td>1</td></tr></table>"
-        "<form><select name=unit><option>km<option selected>mile</select><textarea name=note>Hi</textarea>"
-        "<input type=hidden name=h><input type=submit value=Go></form>"
-    )
-    assert Page("", html.encode()).text().splitlines() == [
-        "Town",
-        "The old mill.",
-        "A | 1",
-        "[1: field unit = 'mile' of km, mile] [2: field note = 'Hi'] [3] Go",
-    ]
-
-
 async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name of this machine is rejected, unless the operator permits it."""
     port, real = urlsplit(site).port, socket.getaddrinfo
@@ -142,19 +126,6 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
             await client.get("https://site.example/a")
     places = ["93.184.215.13", "93.184.215.14", "93.184.215.13", "93.184.215.15"]
     assert (asked, str(answers[0].url)) == ([(one, "site.example", "site.example") for one in places], "https://site.example/a")
-
-
-async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:
-    """With hidden fields, choices and checked boxes. Another button is an error."""
-    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
-        async with open_browser(site, tmp_path, inside=False) as browser:
-            await browser.open()
-            await browser.fill(1, "km")
-            with pytest.raises(InvalidInputError, match=r"no choice 'league'. Take one of km, mile"):
-                await browser.fill(1, "league")
-            with pytest.raises(InvalidInputError, match="without scripts"):
-                await browser.click(4)
-            assert await browser.click(3) == f"{site}sent?b=2&unit=k&h=1\n/sent?b=2&unit=k&h=1"
 
 
 async def test_page_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:

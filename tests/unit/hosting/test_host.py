@@ -138,15 +138,6 @@ def test_error_of_an_authors_file_names_its_lines(tmp_path: Path) -> None:
     assert [line.split('"')[1] for line in lines if line.startswith('  File "')] == [str(file), str(file)]
 
 
-def test_syntax_error_names_its_place(tmp_path: Path) -> None:
-    """A syntax error is shown with its place."""
-    file = tmp_path / "slipped.py"
-    file.write_text("agent = (\n", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"slipped.py cannot be loaded:\n") as told:
-        load_agent(f"{file}:agent")
-    assert ("line 1" in told.value.message, "importlib" in told.value.message) == (True, False)
-
-
 @pytest.mark.parametrize("kind", [Agent, ModelAgent])
 def test_unknown_parameter_of_an_agent_is_rejected_with_a_suggestion(kind: type[Agent]) -> None:
     """The error names the class that the author wrote and the nearest parameter."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,13 +11,11 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from ioa import Agent, BudgetSpentError, InvalidInputError, TaskContext, TaskError
+from ioa import Agent, InvalidInputError, TaskContext, TaskError
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.agent.rules import RuleBrain
-from ioa.agent.tasks.chat_question import Left
-from ioa.guards import guarded
 from ioa.ports.chat_model import ModelAnswer, ToolCall
-from ioa.react import Call, Observation, ReactAgent, ReactTool, tool
+from ioa.react import Observation, ReactAgent, ReactTool, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
 from ioa_testkit import System
 from tests.unit.agent.model.http_script import completion, refused, serving
@@ -42,9 +38,6 @@ class Point(BaseModel):
 
     x: int
     y: int = 0
-
-
-Times = Annotated[int, Field(ge=1)]
 
 
 @tool
@@ -178,23 +171,6 @@ async def test_truncated_answer_runs_no_call(tmp_path: Path) -> None:
             await _run(tmp_path, _agent(), *lines)
 
 
-async def test_guard_receives_validated_arguments(tmp_path: Path) -> None:
-    """Its text or exception rejects the call before it runs."""
-    seen: list[Call] = []
-
-    async def guard(call: Call, ctx: TaskContext) -> str | None:
-        seen.append(call)
-        if call.number == 2:
-            raise PermissionError("not you")
-        return "not Tarn" if call.arguments == {"city": "Tarn"} else None
-
-    script = [wants("population", city=city) for city in ("Tarn", "Orle", "Orle")]
-    agent = _agent(*guarded([population], guard))
-    _, model, ctx = await _run(tmp_path, agent, wants("population"), *script, "Some.")
-    assert _observations(model)[1:] == ["Refused: not Tarn", "Refused: PermissionError: not you", "1200"]
-    assert ([call.number for call in seen], len(ctx.reports)) == ([1, 2, 3], 1)
-
-
 async def test_tool_returns_files_and_long_texts(tmp_path: Path) -> None:
     """Files are attached to the result, long texts are truncated, and other values are JSON."""
     chart = tmp_path / "made" / "chart.txt"
@@ -214,29 +190,6 @@ async def test_tool_returns_files_and_long_texts(tmp_path: Path) -> None:
     _, model, ctx = await _run(tmp_path, _agent(draw, point), wants("draw"), wants("point"), "Drawn.")
     assert _observations(model) == ["x" * 7_996 + " […]", '{"x":1,"y":0}']
     assert [file.path.read_text() for file in ctx.artifacts] == ["a chart"]
-
-
-async def test_tools_are_opened_for_each_task(tmp_path: Path) -> None:
-    """And closed at its end."""
-    log: list[str] = []
-
-    @asynccontextmanager
-    async def open_tools(ctx: TaskContext) -> AsyncIterator[list[ReactTool]]:
-        log.append("opened")
-        yield [population]
-        log.append("closed")
-
-    agent = ReactAgent("census", description="Answers", tools=open_tools)
-    await _run(tmp_path, agent, "431.")
-    assert log == ["opened", "closed"]
-
-
-async def test_spent_budget_fails_the_task(tmp_path: Path) -> None:
-    """Without a call of the model."""
-    ctx = RecordingContext(tmp_path, model=(model := ScriptedModel(["never"])), left=Left(tokens=0))
-    with pytest.raises(BudgetSpentError):
-        await _agent().function("how many", ctx)  # type: ignore[misc]
-    assert model.asked == []
 
 
 def test_invalid_tools_are_rejected() -> None:

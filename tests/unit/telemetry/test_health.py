@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from datetime import timedelta
 
 import httpx
 import pytest
@@ -14,7 +13,6 @@ from ioa.runtime.known_settings import LOOPBACK
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import process_metrics, readiness
 from ioa.telemetry.health import EVERY_ADDRESS, open_health
-from tests.rig.deadline import eventually
 
 
 async def get(port: int, path: str) -> httpx.Response:
@@ -99,26 +97,6 @@ async def test_a_port_that_is_taken_is_the_callers_to_change() -> None:
         ):
             async with open_health(taken.getsockname()[1], lambda: True):
                 pass
-
-
-async def test_the_lag_of_the_event_loop_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop that is held up for 20 ms is seen to be late by as much."""
-    monkeypatch.setattr(process_metrics, "LOOK_EVERY", timedelta(milliseconds=1))
-    before, loop = await _lag(), asyncio.get_running_loop()
-    async with asyncio.TaskGroup() as group:
-        watching = group.create_task(process_metrics.watch_event_loop())
-        await asyncio.sleep(0)
-        until = loop.time() + 0.02
-        while loop.time() < until:
-            pass
-        lag = await eventually(_lag, lambda lag: lag >= before + 0.015)
-        watching.cancel()
-    assert lag >= before + 0.015
-
-
-async def _lag() -> float:
-    (family,) = process_metrics.event_loop_lag.collect()
-    return next(sample.value for sample in family.samples if sample.name.endswith("_sum"))
 
 
 async def test_failed_metrics_return_500_with_a_hint() -> None:

@@ -116,17 +116,6 @@ def test_content_is_logged_only_if_enabled(lines: Lines) -> None:
         assert all(part in line for part in ("KeyError", "ValueError", "failing", "task_crashed", "Traceback (most recent"))
 
 
-def test_part_of_a_group_with_the_group_as_context_is_shown_once(lines: Lines) -> None:
-    """An error that is raised from its own group has a cycle of contexts."""
-    configure_logs("info", "json")
-    part = ValueError("x")
-    group = ExceptionGroup("both", [part, OSError("y")])
-    part.__context__ = group
-    structlog.get_logger().error("failed", exc_info=part)
-    [line] = lines()
-    assert (line["exception"].count("ValueError"), line["exception"].count("OSError")) == (1, 1)
-
-
 def test_the_parts_of_a_group_of_exceptions_are_shown(lines: Lines) -> None:
     """Each with its type and place, and without its message."""
     configure_logs("info", "json")

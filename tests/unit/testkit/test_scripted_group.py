@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from ioa import InvalidInputError
-from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa_testkit import ScriptError, System
 from tests.unit.testkit.agents import hanging, translator
 
@@ -35,15 +34,6 @@ async def test_a_task_that_fails_is_an_answer(ioa_system: System) -> None:
     async with ioa_system.group("Print the menu", agent=translator()) as group:
         answer = await group["lead"].asks("translator", "translate wine into French")
     assert (answer.succeeded, "I know soup and bread only." in answer.content, answer.files) == (False, True, {})
-
-
-async def test_rules_speak_for_an_agent_by_default(ioa_system: System) -> None:
-    """As they do in a system without a model."""
-    async with ioa_system.group("translate soup into French", agent=translator()) as group:
-        await group["lead"].says("It is yours.", to=group.agent_id)
-        message = await group.next_message()
-        assert (await group.result()).succeeded
-    assert not isinstance(message.payload, ConcludeGroupDiscussion)
 
 
 async def test_rejected_message_fails(ioa_system: System) -> None:
@@ -88,10 +78,3 @@ async def test_missing_answer_fails(ioa_system: System) -> None:
             await group["lead"].concludes("Enough.")
         with pytest.raises(ScriptError, match="The group has not ended"):
             await group.result()
-
-
-async def test_an_assertion_in_the_block_comes_out_as_it_is(ioa_system: System) -> None:
-    """So that pytest shows the line and the values."""
-    with pytest.raises(AssertionError, match="soup is not bread"):
-        async with ioa_system.group("Print the menu", agent=translator()):
-            raise AssertionError("soup is not bread")

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from ioa import Agent, InvalidInputError
-from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa_testkit import ScriptError, System
@@ -27,12 +26,6 @@ async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
     kinds = [message.payload.type for message in goal.messages(by="translator")]
     assert "INFORM_TASK_RESULT" in kinds
     assert ("done: soupe" in goal.transcript, "soupe" in repr(goal)) == (True, True)
-
-
-async def test_nothing_is_left_of_the_goal_before(ioa_system: System) -> None:
-    """Each call has a system of its own: the same id is free again."""
-    order = GoalOrder(goal="translate soup into French", goal_id="goal-1")
-    assert [(await ioa_system.run(order, agents=[translator()])).succeeded for _ in range(2)] == [True, True]
 
 
 async def test_goal_without_a_fitting_agent_has_a_result(ioa_system: System) -> None:
@@ -56,13 +49,6 @@ async def test_invalid_agents_and_goals_are_rejected_at_once(ioa_system: System)
         await ioa_system.run("do it", agents=[translator(), translator()])
     with pytest.raises(InvalidInputError, match="The goal is empty"):
         await ioa_system.run("  ", agents=[translator()])
-
-
-async def test_error_of_a_test_is_raised_unchanged(ioa_system: System) -> None:
-    """Neither wrapped into a group nor hidden by the end of the agents."""
-    with pytest.raises(ZeroDivisionError):
-        async with ioa_system.serve(translator()):
-            raise ZeroDivisionError
 
 
 async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System) -> None:

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import get_args
 
 from ioa.adapters.nats.auth.roles import of_agent, of_user
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec
-from tools import cli_page, protocol_page, subjects_page
-
-ROOT = Path(__file__).parents[3]
-
-
-def test_option_has_bounds_and_a_default() -> None:
-    """In separate columns."""
-    [up] = [command for command in cli_page.commands() if command.name == "ioa up"]
-    [port] = [one for one in up.parameters if one.name.startswith("--port")]
-    assert port == cli_page.Parameter("--port N", "Where NATS listens; 0 takes a free port. 0 to 65535.", "`4222`")
+from ioa.protocol.messages import Message, Payload
+from tools import protocol_page, subjects_page
 
 
 def test_every_served_pattern_is_documented() -> None:
@@ -62,12 +52,3 @@ def test_the_example_of_a_message_is_one() -> None:
     shown = re.search(r"```json\n(.*?)```", protocol_page.render(), re.DOTALL)
     assert shown is not None
     assert Message.model_validate(json.loads(shown[1])) == protocol_page.EXAMPLE
-
-
-def test_a_field_says_what_it_may_hold() -> None:
-    """And its meaning."""
-    shown = {one.name: one for model in (InformTaskProgress, Conclusion, TaskSpec) for one in protocol_page.fields_of(model)}
-    assert (shown["fraction"].kind, shown["number"].kind) == ("number, 0 to 1", "whole number, at least 1")
-    assert (shown["reason"].kind, shown["reason"].default) == ("`concluded`, `no_agent`, `failed`", '`"concluded"`')
-    assert (shown["timeout"].kind, shown["uses"].kind) == ("seconds", "list of text, at most 32")
-    assert shown["number"].meaning == "Counts 1, 2, 3 … for each task."

@@ -33,7 +33,6 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     SyncTaskAssignment,
-    TaskOutcome,
 )
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
@@ -278,17 +277,6 @@ async def test_members_wait_before_they_ask_again_when_all_have_passed() -> None
     assert pauses[:4] == [3, 3, 6, 12] and max(pauses) <= 30
 
 
-async def test_rejection_of_the_router_is_in_the_next_prompt() -> None:
-    """What is legal stays open, for there may be something new to say."""
-    group = launched()
-    group.say(ANN, SAID)
-    bob, model = brain(decision(type="DISCUSSION", next_speaker="ann", content="March."))
-    refusal = "You said the same in turn 1."
-    said = await bob.speak(replace(group.view(BOB), refusals=(refusal,)))
-    assert isinstance(said, Discussion) and said.content == "March."
-    assert refusal in model.asked[0].prompt
-
-
 @pytest.mark.parametrize(("uses", "kept"), [(("t1-x",), []), ((), ["c1/t1-x/a.txt"])])
 async def test_conclusion_has_the_files_of_the_tasks(uses: Sequence[str], kept: list[str]) -> None:
     """The files of tasks go with the answer, but for those that a later one made anew; or those that the model names, if any."""
@@ -331,27 +319,6 @@ async def test_tasks_after_a_check_are_assigned_by_continue() -> None:
     assert "CONTINUE is not possible now" in model.asked[1].messages[-1].content
 
 
-async def test_result_is_rejected_and_assigned_again_in_one_message() -> None:
-    """The task may use the rejected result; the log keeps the result as it was, and says why it is not taken."""
-    group = launched()
-    give(group, BOB, "t1-draft", "draft")
-    report(group, "t1-draft", "It is 12.")
-    again = given("bob", "draft, from the second table", name="draft", uses=["t1-draft"])
-    await said_by(group, assigned(again, rejects=[("t1-draft", "of the wrong table ")]))
-    report(group, "t2-draft", "It is 13.")
-    ann, model = brain(DISCUSS)
-    await ann.speak(group.view(ANN))
-    first = group.view(ANN).task(TaskId("t1-draft"))
-    assert first is not None
-    assert (first.outcome, first.rejected) == (TaskOutcome.REJECTED, "of the wrong table")
-    told = (
-        "<result m2 t1-draft done by bob>",
-        '"rejects": [{"task": "t1-draft", "why": "of the wrong table"}]',
-        '"uses": ["t1-draft"]',
-    )
-    assert [line in model.asked[0].prompt for line in told] == [True] * 3
-
-
 async def test_rejected_result_is_no_part_of_the_answer() -> None:
     """Neither its words nor its files, whether it was rejected before or by the conclusion itself."""
     group = launched()
@@ -367,24 +334,6 @@ async def test_rejected_result_is_no_part_of_the_answer() -> None:
     group.say(ANN, await ann.speak(group.view(ANN)))
     assert ended(group).artifacts == ()
     assert ["t1-draft is no result" in asked.prompt for asked in model.asked[1:]] == [True, True]
-
-
-async def test_tasks_of_one_message_are_chained_by_their_names() -> None:
-    """Names become the ids of the tasks, whatever their order; open tasks may be used as well."""
-    group = with_open_task(launched())
-    tasks = given("carl", "draw", "chart", ["the totals", "t1-1"]), given("bob", "add up", "the totals")
-    said = await said_by(group, assigned(*tasks, mode="go_on"))
-    assert isinstance(said, AsyncTaskAssignment)
-    totals = said.tasks[1].task_id
-    assert (said.tasks[0].uses, [task.task_id for task in group.state.open_tasks]) == ((totals, "t1-1"), ["t1-1", totals])
-
-
-async def test_conclusion_is_sent_with_its_announcement() -> None:
-    """One message ends the group; results that it names follow word for word."""
-    group = with_open_task(launched())
-    finish_tasks(group, "row 1\nrow 2")
-    await said_by(group, concluding(content="All rows:", answer_from=[{"result": "t1-1", "heading": "Rows"}]))
-    assert (ended(group).content, ended(group).reason) == ("All rows:\n\n## Rows\n\nrow 1\nrow 2", Reason.CONCLUDED)
 
 
 async def test_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:

@@ -43,20 +43,13 @@ def _typed(kind: str) -> Line:
     "line",
     [
         _typed("Text/Event-Stream; charset=utf-8"),
-        _typed("application/json"),
         _typed("text/plain; charset=utf-16"),
-        streamed(pieces=[piece.replace("data: ", "data:") for piece in (*TEXT_EVENTS, USAGE_EVENT, DONE)]),
         streamed(pieces=[piece.replace("\n", "\r\n") for piece in (*TEXT_EVENTS, USAGE_EVENT, DONE)]),
-        streamed(pieces=["\ufeff" + _whole().body]),
         _whole([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": TEXT}]),
         _whole(None, message={"refusal": TEXT}),
-        _whole(message={"refusal": False}),
-        _whole(finish=0),
         _whole(usage=None),
-        _whole(usage={"prompt_tokens": 11.5, "completion_tokens": "n/a"}),
         _whole(usage={"prompt_tokens": 11, "prompt_tokens_details": [{"modality": "TEXT"}], "completion_tokens_details": 1}),
         _whole(message={"tool_calls": None, "reasoning_content": "hm"}),
-        Line(body=_whole().body.replace(", ", ",\n  ")),
         Line(body=_whole().body, headers={"x-served-by": "Z\u00fcrich", "content-type": "text/html; charset=hex"}),
     ],
 )
@@ -127,9 +120,7 @@ async def test_surrogates_of_two_events_are_one_character() -> None:
         (f"Ships? No.\n</think>\n\n{TEXT}", TEXT),
         ("<think>Ships? N", ""),
         (f"{TEXT}<think>Good?</think>", TEXT),
-        (f"<think>a</think>b</think>{TEXT}", TEXT),
         ('{"note": "</think> ends a thought"}', '{"note": "</think> ends a thought"}'),
-        (f"  {TEXT} ", f"  {TEXT} "),
     ],
 )
 async def test_thoughts_are_removed(written: str, text: str) -> None:
@@ -140,7 +131,7 @@ async def test_thoughts_are_removed(written: str, text: str) -> None:
     pieces = [chunk(content=written[at : at + 5]) for at in range(0, len(written), 5)]
     assert (await _answer(streamed(*pieces, chunk("stop")), heard=heard)).text == text
     if written.startswith("<think>"):
-        assert all(text.startswith(one) or one.startswith("b</") for one in heard)
+        assert all(text.startswith(one) for one in heard)
 
 
 def _call(**call: object) -> dict[str, object]:
@@ -162,34 +153,23 @@ HALVES = [
 ]
 
 
-def _streamed_calls(*deltas: dict[str, object], together: bool = False) -> Line:
-    events = [chunk(tool_calls=list(deltas))] if together else [chunk(tool_calls=[one]) for one in deltas]
-    return streamed(*events, chunk("tool_calls"))
+def _streamed_calls(*deltas: dict[str, object]) -> Line:
+    return streamed(*[chunk(tool_calls=[one]) for one in deltas], chunk("tool_calls"))
 
 
 @pytest.mark.parametrize(
     ("line", "calls"),
     [
         (_calling(_call(id="a")), 1),
-        (_calling(_call()), 1),
-        (_calling(_call(id=None)), 1),
-        (_calling(_call(id="a"), finish="stop"), 1),
         (_calling(_named("population", {"city": "Tarn"})), 1),
         (_calling(_named("functions.population")), 1),
-        (_calling(_named("population"), _named(None)), 1),
         (_whole(None, "function_call", {"function_call": {"name": "population", "arguments": ARGUMENTS}}), 1),
         (_whole(f'<tool_call>\n{{"name": "population", "arguments": {ARGUMENTS}}}\n</tool_call>'), 1),
-        (_whole(f'```json\n{{"name": "population", "parameters": {ARGUMENTS}}}\n```'), 1),
         (_whole(f'[TOOL_CALLS] [{{"name": "population", "arguments": {ARGUMENTS}}}]'), 1),
         (_whole(f'<think>x</think>I look. {{"tool": "population", "arguments": {ARGUMENTS}}}' * 2), 2),
         (_streamed_calls(*HALVES), 1),
-        (_streamed_calls(HALVES[0], {**HALVES[0], "function": {"name": "population", "arguments": ARGUMENTS[6:]}}), 1),
-        (_streamed_calls(HALVES[0], {"index": 0, "id": "", "function": {"name": "", "arguments": ARGUMENTS[6:]}}), 1),
         (_streamed_calls(*({name: value for name, value in half.items() if name != "index"} for half in HALVES)), 1),
-        (_streamed_calls({"index": 0, "id": "a", "function": {"name": "popu"}}, {"index": 0, "function": {"name": "lation"}}), 1),
         (_streamed_calls(*TWO), 2),
-        (_streamed_calls(*TWO, together=True), 2),
-        (_streamed_calls(_call(id="a"), _call(id="b")), 2),
         (_streamed_calls({"index": 0, **_call(id="a")}, {"index": 1, **_call(id="b")}), 2),
     ],
 )

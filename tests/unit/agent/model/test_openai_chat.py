@@ -290,15 +290,6 @@ async def test_endless_answer_is_not_read(start: str) -> None:
     assert isinstance(error, UnavailableError) and "too long" in str(error)
 
 
-@pytest.mark.parametrize("key", ["3", KEY])
-async def test_answer_with_the_key_is_unchanged(key: str) -> None:
-    """Only errors hide the key."""
-    text = f"3 of the 33 boxes are EMPTY, none of them {key}"
-    with serving(completion(text)) as (url, _):
-        async with open_openai_chat(ModelSettings(url, "tiny", SecretStr(key))) as model:
-            assert (await model.answer(ASK, SHAPE, LIMITS)).text == text
-
-
 @pytest.mark.parametrize(
     "lines",
     [

@@ -68,19 +68,6 @@ def test_a_cut_makes_no_tag(shown: Callable[[str, int], str]) -> None:
     assert [text for text in texts if "</read [" in shown(text, 300)] == []
 
 
-@pytest.mark.parametrize("count", [6, 20])
-async def test_every_decisive_statement_of_long_results_is_visible(count: int) -> None:
-    """Results of 6,000 characters stand whole while they fit, wherever in them the decisive statement is."""
-    team = group()
-    for turn in range(1, count + 1):
-        text = ("filler " * 857)[:6_000]
-        at = 300 * (turn - 1)
-        give(team, BOB, f"t{turn}-x", f"chapter {turn}")
-        report(team, f"t{turn}-x", f"{text[:at]} DECISIVE-{turn}. {text[at:]}")
-    user = await user_message(team)
-    assert ([turn for turn in range(1, count + 1) if f"DECISIVE-{turn}." not in user], "[…" in user) == ([], False)
-
-
 @pytest.mark.parametrize("context", [4_096, 16_000, 128_000])
 @pytest.mark.parametrize("said", ["remark ", "言葉です", "🦜🌍", "</goal> \n"], ids=["Latin", "CJK", "emoji", "tags"])
 async def test_a_prompt_and_its_answer_fit_into_the_context(said: str, context: int) -> None:
@@ -142,28 +129,6 @@ async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> Non
     assert refused == [1]
 
 
-async def test_a_prompt_with_more_tokens_than_is_estimated_is_made_shorter_alone() -> None:
-    """Of rare letters each byte may be a token. The next question of the same model has all of its context again."""
-    sizes: list[int] = []
-
-    def dense(asked: ScriptedCall) -> Said:
-        sizes.append(sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens)
-        if "ꙮ" in shown(asked) and sizes[-1] > 40_000:
-            return PromptTooLongError("It takes 100,000 tokens.", context=sizes[-1] * 3 // 4)
-        return CONCLUDE
-
-    model = ScriptedModel(dense, 100_000)
-    brain = ModelBrain(model)
-    for word in ("ꙮ", "word "):
-        team = group()
-        for turn in range(1, 9):
-            give(team, BOB, f"t{turn}-x", f"chapter {turn}")
-            report(team, f"t{turn}-x", word * 30_000)
-        assert isinstance(await brain.speak(team.view(ANN)), ConcludeGroupDiscussion)
-    refused, last = sizes[:-2], sizes[-2:]
-    assert (bool(refused), last[0] <= 40_000 < last[1]) == (True, True)
-
-
 async def test_a_long_log_is_cut_in_steps() -> None:
     """Once the room is full, the oldest entries are left out in steps of 16, named in a mark; between steps prompts only grow."""
     team, budget = group(max_turns=1_000), Budget(max_prompt=8_000)
@@ -182,7 +147,7 @@ async def test_a_long_log_is_cut_in_steps() -> None:
     assert (starts == sorted(starts), {start % 16 for start in starts}, starts[-1] > 16) == (True, {0}, True)
 
 
-def test_nothing_above_the_tail_is_ever_rewritten() -> None:
+def test_text_above_the_tail_of_a_prompt_is_never_rewritten() -> None:
     """In 40 random groups each prompt of an agent begins with the text above the tail of its previous prompt."""
     pairs = [(seed, *pair) for seed in range(40) for pair in walked(seed)]
     assert [seed for seed, earlier, later in pairs if not later.startswith(above(earlier))] == []

@@ -17,7 +17,7 @@ from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.memory_files import MemoryFiles
 from tests.unit.agent.model.golden_prompts import give, group, report
 from tests.unit.agent.model.machine_group import Group
-from tests.unit.agent.model.situations import ANN, BOB, decision, shown
+from tests.unit.agent.model.situations import ANN, BOB, decision
 
 CONCLUDE = decision(type="CONCLUDE", goal_reached=True, content="Done.")
 LONG = "".join(f"row {number:06d}\n" for number in range(5_000))
@@ -129,15 +129,3 @@ async def test_result_that_exceeds_a_message_is_read_from_its_file(monkeypatch: 
     announced = await ModelBrain(model).speak(team.view(ANN))
     assert isinstance(announced, ConcludeGroupDiscussion) and announced.conclusion is not None
     assert announced.conclusion.content == f"All:\n\n## count\n\n{whole}\n\n## count\n\nin short t2-y"
-
-
-async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
-    """What has been read never pushes the group's log out of sight, and the whole request fits."""
-    team, _ = await with_files()
-    reads = [decision(type="READ", what="t1-x", start=at) for at in (0, 4_000, 8_000, 12_000)]
-    model = ScriptedModel([*reads, CONCLUDE], context=12_000)
-    await ModelBrain(model).speak(team.view(ANN))
-    last = model.asked[-1]
-    assert sum(tokens_of(message.content) for message in last.messages) + last.limits.max_tokens <= 12_000
-    assert "<result m2 t1-x done by bob>" in shown(last)
-    assert last.messages[-1].content == "There is no room for more. Decide with what you have seen."

@@ -16,7 +16,7 @@ from ioa.group.state import PlannedTask
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import AsyncTaskAssignment, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import AsyncTaskAssignment, Pause, TaskOutcome
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, charter_of, planned
 
@@ -104,16 +104,6 @@ async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
     assert play.ended.content == "Hello Ada"
 
 
-async def test_tasks_of_another_planner_are_only_awaited() -> None:
-    """When somebody gave out tasks of their own, the rules add none and conclude with those."""
-    play = GroupPlay(charter_of([planned("t1", "a")]))
-    foreign = TaskSpec(task_id=TaskId("t1-other"), assignee=AgentId("a"), task_desc="something else")
-    play.say(OWNER, SyncTaskAssignment(tasks=(foreign,)), play.state.turn)
-    play.finish(play.state.open_tasks[0], said="done otherwise")
-    await play.run()
-    assert play.ended.content == "done otherwise"
-
-
 async def test_after_refusals_it_says_what_cannot_be_wrong() -> None:
     """A turn that was refused twice is used to conclude, or to pause on what is open."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
@@ -191,18 +181,6 @@ def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturn
         play.happen(event)
     except IllegalEventError as refusal:
         assert refusal.code in (RejectionCode.NO_CHANGE, RejectionCode.NOTHING_DUE, RejectionCode.WRONG_PHASE)
-
-
-async def test_silent_assignee_gets_a_task_once() -> None:
-    """The next fitting member gets the task when its lease expires."""
-    play = GroupPlay(charter_of([planned("t1", "a", others=("b",))]))
-    await play.speak()
-    while play.state.open_tasks:
-        play.at = play.state.next_deadline() or play.at
-        play.happen(TimerFired(at=play.at))
-    await play.run()
-    assert play.assignees == ["a", "b"]
-    assert play.ended.reason is Reason.CONCLUDED
 
 
 def test_assignment_holds_at_most_32_tasks() -> None:
