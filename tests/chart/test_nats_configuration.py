@@ -9,8 +9,6 @@ import subprocess
 from base64 import b64decode
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
-from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -81,33 +79,6 @@ async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
 
         await eventually(is_refused, within=_PATIENCE)
         assert await is_let_in(second)
-
-
-@pytest.mark.parametrize("nodes", [1, 3])
-async def test_nats_starts_where_a_tenant_is_gone(tmp_path: Path, nodes: int) -> None:
-    """What it has stored is still there; the startup probe waits for those of the tenants that are let in, and for nobody else."""
-    for number, names in enumerate((["acme", "umbra"], ["umbra"])):
-        tenants = [{"name": name, "storeBytes": 100_000_000, "users": [], "agentPools": []} for name in names]
-        rendered = await asyncio.to_thread(render, {"nats": {"replicas": nodes}, "tenants": tenants})
-        startup = main_container(rendered.one("StatefulSet", "ioa-nats"))
-        await asyncio.to_thread(_move_in, tmp_path, number, nodes)
-        async with open_nodes(tmp_path / str(number), rendered) as cluster:
-            for beginning in ("", *(f"{name}-" for name in names)):
-                registry = cluster.settings(f"ioa-{beginning}registry-nats")
-                async with (
-                    open_connection(registry, patience=_PATIENCE) as client,
-                    open_topology(client, ControlPlaneSettings(replicas=nodes)),
-                ):
-                    pass
-            healthy = [[200] * (1 + len(names))] * nodes
-            await eventually(partial(_started, startup, cluster), partial(eq, healthy), within=_PATIENCE)
-
-
-def _move_in(folder: Path, number: int, nodes: int) -> None:
-    """Make a folder for a run of NATS, with what the run before has stored."""
-    (folder / str(number)).mkdir()
-    for node in range(nodes) if number else ():
-        (folder / str(number - 1) / f"data-{node}").rename(folder / str(number) / f"data-{node}")
 
 
 async def _started(container: Manifest, cluster: Cluster) -> list[list[int]]:

@@ -24,11 +24,6 @@ def test_the_schema_refuses_what_it_does_not_know() -> None:
     assert [path for path, node in _objects(_SCHEMA, "") if node.get("additionalProperties") is not False] == ["/properties/global"]
 
 
-def test_every_value_stands_in_the_schema() -> None:
-    """With the same name at the same place."""
-    assert [path for path in _paths(_VALUES, "") if not _in_schema(path)] == []
-
-
 def test_the_version_of_the_application_is_that_of_the_project() -> None:
     """Images are taken by it."""
     project = re.search(r'^version = "(.*)"$', (CHART.parents[1] / "pyproject.toml").read_text(), re.MULTILINE)
@@ -56,32 +51,3 @@ def _objects(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield path, node
     for key, one in node.items():
         yield from _objects(one, f"{path}/{key}")
-
-
-def _paths(values: Any, path: str) -> Iterator[str]:
-    if path:
-        yield path
-    if isinstance(values, dict):
-        for key, one in values.items():
-            yield from _paths(one, f"{path}/{key}")
-
-
-def _in_schema(path: str) -> bool:
-    node: Any = _SCHEMA
-    for step in path.strip("/").split("/"):
-        node = _resolved(node)
-        if "properties" not in node:
-            return bool(node.get("type") == "object")
-        if step not in node["properties"]:
-            return False
-        node = node["properties"][step]
-    return True
-
-
-def _resolved(node: Any) -> Any:
-    while "$ref" in node:
-        target = node["$ref"]
-        node = _SCHEMA
-        for step in target.removeprefix("#/").split("/"):
-            node = node[step]
-    return node

@@ -37,7 +37,8 @@ def system(command: CommandLine) -> Iterator[Running]:
 def greeted(command: CommandLine, system: Running) -> list[dict[str, Any]]:
     """A goal that is done: the JSON lines of `ioa run`."""
     (command.folder / "ada.txt").write_text("Ada", encoding="utf-8")
-    return command.lines("run", "Greet Ada", "--input", "ada.txt", "--agent", "greeter", "--out", "out")
+    limits = ("--max-tokens", "100", "--max-cost", "0.5")
+    return command.lines("run", "Greet Ada", "--input", "ada.txt", "--agent", "greeter", "--out", "out", *limits)
 
 
 def test_characters_that_a_terminal_lacks_are_escaped(command: CommandLine, system: Running) -> None:
@@ -160,19 +161,6 @@ def test_agents_are_found_by_need(system: Running, command: CommandLine) -> None
     assert "greeter" in command.run("agents", "search", "say hello").stdout
 
 
-def test_search_ranks_an_agent_by_its_outcomes(system: Running, command: CommandLine) -> None:
-    """The outcome of a task for another agent counts in the searches of all agents, with its duration."""
-    command.lines("run", "Greet Ada", "--agent", "waiter", "--out", "greeted-by-another")
-    for _ in range(50):  # the leader reports the outcome when it receives the end, perhaps after the command has ended
-        [need] = command.document("agents", "search", "Greet Ada", "-k", "1")["by_need"]
-        [hit] = need["hits"]
-        if hit["record"]["done"]:
-            break
-    assert (hit["agent_id"], hit["record"]["done"] > 0, hit["record"]["failed"]) == ("greeter", True, 0)
-    causes = {shift["cause"] for shift in hit["why"]["shifts"]}  # of its load, too, until it has renewed its lease
-    assert causes - {"load"} == {"outcomes"}
-
-
 def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]], command: CommandLine) -> None:
     """`ioa goal show` takes a unique beginning, and fetches the files again, and what its tasks noted of their steps."""
     start = greeted[0]["goal_id"][:16]
@@ -181,7 +169,7 @@ def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]
     assert json.loads((command.folder / trace).read_text(encoding="utf-8")) == {"greeted": "ada.txt"}
     assert (shown["result"]["content"], file) == (greeted[-1]["content"], f"again/{greeted[0]['goal_id']}/greeting.txt")
     text = command.run("goal", "show", start).stdout
-    assert "Greet Ada" in text and "`ioa goal show" in text
+    assert all(words in text for words in ("Greet Ada", "`ioa goal show", "0 of 100", "0 of 0.5"))
 
 
 def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: CommandLine) -> None:

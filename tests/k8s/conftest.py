@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from ioa.telemetry.logs import configure_logs
-from tests.k8s.door import Door, open_door
 from tests.k8s.goals import Goals
 from tests.k8s.release import open_nats
 
@@ -38,10 +37,3 @@ async def goals(tmp_path: Path) -> AsyncIterator[Goals]:
     """Goals for the release, published and judged as its admin. Each test's have names of their own."""
     async with open_nats("admin") as client:
         yield Goals(client, tmp_path, f"e2e{next(_SERIAL)}-{os.getpid()}")
-
-
-@pytest.fixture
-async def door() -> AsyncIterator[Door]:
-    """The release's gateway, by HTTP, with a key that its admin has made."""
-    async with open_nats("admin") as admin, open_door(admin) as opened:
-        yield opened

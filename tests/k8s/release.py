@@ -94,11 +94,6 @@ def name_of(pod: dict[str, Any]) -> str:
     return str(pod["metadata"]["name"])
 
 
-def uids_of(found: Sequence[dict[str, Any]]) -> set[str]:
-    """What tells pods of one name apart: whoever was replaced has another one."""
-    return {str(pod["metadata"]["uid"]) for pod in found}
-
-
 def is_ready(pod: dict[str, Any]) -> bool:
     """Whether a pod says that it is ready."""
     return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))

@@ -47,7 +47,6 @@ ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1")
 DISCOVERY = "discovery-0"
 CONTROL_PLANE = (*ROUTERS, *GROUPS, *REGISTRIES)
 WORKERS = ("worker-0", "worker-1")
-TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
 _STOP_GRACE_SECONDS = 15.0
@@ -207,9 +206,7 @@ class Fleet:
 
     async def until_serving(self) -> None:
         """Wait until the whole control plane answers: before it does, each process makes the streams as they should be."""
-        running = Counter(
-            self._program(name)[0] for name in self._running if name not in (*WORKERS, *TWINS) and self.is_running(name)
-        )
+        running = Counter(self._program(name)[0] for name in self._running if name not in WORKERS and self.is_running(name))
 
         async def answering() -> Counter[str]:
             return Counter({module: await replicas_answering(self.client, module) for module in running})
@@ -280,7 +277,7 @@ class Fleet:
     async def evidence(self, *, within: timedelta = timedelta(seconds=120)) -> Evidence:
         """Wait for rest, and collect what there is to judge."""
         await self.rest(within=within)
-        notes = [self._notes_of(name) for name in (*WORKERS, *TWINS, PERSON)]
+        notes = [self._notes_of(name) for name in (*WORKERS, PERSON)]
         return await collect(
             self.client,
             self.goals,
@@ -295,7 +292,7 @@ class Fleet:
         """Begin anew, after a store was lost: what was published before counts only if it is published again."""
         self._lost.update(self.goals)
         self.goals.clear()
-        for worker in (*WORKERS, *TWINS, PERSON):
+        for worker in (*WORKERS, PERSON):
             if self._notes_of(worker).exists():
                 await asyncio.to_thread(os.truncate, self._notes_of(worker), 0)
 
@@ -310,11 +307,9 @@ class Fleet:
 
     def _program(self, name: str) -> tuple[str, dict[str, str]]:
         part = name.partition("-")[0]
-        if part in ("worker", "twin"):
-            # A twin runs the same agents as the worker of its number, without that one's memory.
-            data = self._folder / ("agents" if part == "worker" else "twins")
+        if name in WORKERS:
             seeds = {"IOA_LOAD_CREDENTIALS": str(self._credentials)} if self._credentials else {}
-            return _LOAD_WORKER, environment_of(agents_of(name), ROSTER, data, self._notes_of(name)) | seeds
+            return _LOAD_WORKER, environment_of(agents_of(name), ROSTER, self._folder / "agents", self._notes_of(name)) | seeds
         return f"ioa_{part}", {"IOA_NATS_SEED": str(self._credentials / part / "seed")} if self._credentials else {}
 
     def _clock_of(self, name: str) -> Path:

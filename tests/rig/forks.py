@@ -32,7 +32,6 @@ _PRELOADED = (
     "ioa_groups.__main__",
     "ioa_router.__main__",
     "tests.rig.load_worker",
-    "tests.rig.crowd_worker",
     *(f"ioa.cli.{name}" for name in ("main", "agents", "doctor", "goals", "groups", "operations", "run", "up")),
 )
 _STREAMS = (("in", os.O_RDONLY), ("out", os.O_WRONLY), ("error", os.O_WRONLY))

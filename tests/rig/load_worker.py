@@ -45,8 +45,6 @@ class LoadSettings(ProcessSettings):
     load_roster: str = Field(default="", description="all agents of the load, with commas between")
     load_notes: Path = Field(default=Path("notes.jsonl"), description="where runs and accepted messages are written down")
     load_searches: bool = Field(default=False, description="find teams by discovery instead of by the roster")
-    load_twice: bool = Field(default=False, description="say everything twice at once")
-    load_raises: bool = Field(default=False, description="let every task's function raise")
     load_credentials: Path | None = Field(default=None, description="folder with a seed for each agent; none: connect without")
 
 
@@ -64,7 +62,7 @@ class Notes:
 class WitnessedNetwork(NatsAgentNetwork):
     """The network as an agent sees it; what was accepted is written down."""
 
-    def __init__(self, client: Connection, notes: Notes, *, twice: bool) -> None:
+    def __init__(self, client: Connection, notes: Notes, *, twice: bool = False) -> None:
         super().__init__(client)
         self._notes = notes
         self._copies = 2 if twice else 1
@@ -82,8 +80,8 @@ class WitnessedNetwork(NatsAgentNetwork):
         return answer
 
 
-def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) -> AgentDefinition:
-    """Build an agent whose tasks take a moment that follows from their words, and end in nothing but an error if it `raises`."""
+def create_load_agent(agent_id: AgentId, notes: Notes) -> AgentDefinition:
+    """Build an agent whose tasks take a moment that follows from their words."""
     agent = AgentDefinition(
         agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"], may_team_up=True
     )
@@ -95,8 +93,6 @@ def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) 
         answer = answer_to(task)
         least, most = duration_of(task)
         await asyncio.sleep(random.Random(task).uniform(least.total_seconds(), most.total_seconds()))
-        if raises:
-            raise RuntimeError("as told")
         notes.write(note="returned", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
         return f"{answer or task} in attempt {ctx.attempt}"
 
@@ -112,8 +108,8 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
         async with TaskGroup() as group:
             for agent_id in agents:
                 client = clients[agent_id]
-                network = WitnessedNetwork(client, notes, twice=settings.load_twice)
-                agent = create_load_agent(agent_id, notes, raises=settings.load_raises)
+                network = WitnessedNetwork(client, notes)
+                agent = create_load_agent(agent_id, notes)
                 observe_and_speak(agent, roster, speaks=roster.index(agent_id) % 3 == 0)
                 card = agent.card_as(agent_id).model_copy(update={"pool": POOL})
                 folder = settings.agent_data / agent_id

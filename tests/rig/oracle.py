@@ -68,7 +68,6 @@ PUZZLES: Mapping[str, Puzzle] = {
     "deep": Puzzle(QUICK, turns=1, parts=1, nested="team2"),
     "team2": Puzzle(QUICK, parts=1, nested="team1"),
     "team1": Puzzle(QUICK, parts=2),
-    "big": Puzzle(SLOW, parts=256, sync=0, batch=32),
     "talk8": Puzzle(SLOW, turns=8),
     "talk16": Puzzle(SLOW, turns=16),
     "sum": Puzzle(SLOW, parts=5),

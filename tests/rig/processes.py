@@ -103,11 +103,6 @@ class ServiceProcesses:
         """The replicas of a service that run, oldest first."""
         return [replica for replica in self._started if replica.module == module and replica.is_running]
 
-    async def stop_all(self) -> list[int]:
-        """End every process by SIGTERM, all at once, and return their exit codes."""
-        running = [replica for replica in self._started if replica.is_running]
-        return await asyncio.gather(*(replica.stop() for replica in running))
-
     async def kill_all(self) -> None:
         """Leave nothing behind."""
         for replica in self._started:

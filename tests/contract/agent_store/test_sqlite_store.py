@@ -7,9 +7,7 @@ import os
 import signal
 import sqlite3
 import sys
-import threading
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +20,6 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
-from tests.rig.deadline import eventually
 from tests.unit.group.scenario import COMM, START, card
 
 OTHER, T1, BOB = CommId("another-room"), TaskId("t1"), "bob"
@@ -228,24 +225,3 @@ async def test_memory_of_other_format_is_rejected(path: Path) -> None:
     with pytest.raises(InvalidInputError, match=rf"memory.sqlite has format {FORMAT + 1}; expected {FORMAT}"):
         async with open_sqlite_store(path):
             pass
-
-
-async def test_occupied_threads_of_the_loop_do_not_delay_the_memory(store: SqliteStore) -> None:
-    """The memory has its own threads."""
-    over, begun = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        begun.set()
-        over.wait()
-
-    loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(1))
-    held = loop.run_in_executor(None, hold)
-    try:
-        async with asyncio.timeout(30):
-            await eventually(begun.is_set)
-            await store.note_session(SessionId("s1"))
-            assert await store.last_session() == "s1"
-    finally:
-        over.set()
-        await held

@@ -92,19 +92,6 @@ async def test_any_router_is_asked_when_that_one_is_gone(client: Client, nats_ur
         assert first.asked == [ANYBODY]
 
 
-async def test_the_router_of_a_group_that_has_ended_is_forgotten(client: Client, nats_url: str) -> None:
-    """Nothing is remembered of a group in which nothing can be said any more."""
-    network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()
-    async with listening(nats_url, "router-2") as router, network.inbox(ADA, inbox.put_nowait):
-        await network.listen(ADA, NONCE)
-        await heard(client)
-        for story in (STORY, STORY.cancelled()):
-            await router.push(story)
-            await inbox.get()
-        await network.say(MESSAGE)
-    assert router.asked == [ANYBODY]
-
-
 async def test_the_entry_that_answers_a_message_comes_into_the_inbox(client: Client, nats_url: str) -> None:
     """Who speaks is not pushed its own entry, and gets it all the same."""
     network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()

@@ -150,13 +150,6 @@ async def test_a_push_reaches_each_member_that_listens(client: Client, nats_url:
     assert seen[0] == SequencedEntry(seq=7, previous_seq=3, entry=pushed().entry)
 
 
-async def test_a_lost_push_is_no_error(nats_url: str) -> None:
-    """Pushing on a connection that is gone returns: the log repairs what a member missed."""
-    async with open_connection(NatsSettings(nats_url, "closed")) as connection:
-        inboxes = NatsInboxes(connection, "of-{}".format)
-    assert await inboxes.push((AgentId("ada"),), pushed(), seq=7, previous_seq=3) is None  # type: ignore[func-returns-value]
-
-
 def report(number: int) -> Said:
     """A report of progress."""
     event = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1").log[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import random
 from datetime import timedelta
@@ -97,10 +96,3 @@ async def test_an_unknown_object_is_not_found(store: NatsFileStore, object_name:
     """Names are encoded, so that no name is a pattern."""
     await store_file(store, "o", "a", b"x")
     assert await store.find(object_name) is None
-
-
-async def test_files_put_at_once_are_all_there(store: NatsFileStore) -> None:
-    """Files that are put side by side do not mix."""
-    contents = {f"object-{number}": bytes([number]) * 700_000 for number in range(8)}
-    stored = await asyncio.gather(*(store_file(store, name, name, data, CSV) for name, data in contents.items()))
-    assert [await fetch_file(store, artifact) for artifact in stored] == list(contents.values())

@@ -12,7 +12,6 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET, NatsGoalRecords, NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.concurrency import beside
-from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, PoolId, comm_id_of_goal
@@ -133,13 +132,6 @@ async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
     async with beside(consume(client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
         only = await asyncio.wait_for(arrived.get(), 10)
     assert (decode(Goal, only.data), only.headers[DEADLINE]) == (goal("goal-2"), record("goal-2").deadline.isoformat())
-
-
-async def test_a_work_queue_contains_published_messages(client: Client) -> None:
-    """Other sequences are not contained."""
-    work = NatsWorkQueue(client)
-    stored = await client.jetstream().publish(subjects.WORK, b"\xc1", stream=WORK)
-    assert (await work.contains(stored.seq), await work.contains(stored.seq + 1)) == (True, False)
 
 
 async def taken(client: Client, pool: PoolId | None, count: int) -> list[Goal]:

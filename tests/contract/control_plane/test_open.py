@@ -9,7 +9,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.streams.stream import Stream, stream_names
-from ioa.adapters.nats.streams.topology import LOG, MEMBERS, OPEN, STREAMS
+from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId
 from ioa.protocol.setup.open_groups import OpenGroup
@@ -121,16 +121,6 @@ async def test_nothing_is_left_of_what_was_removed(client: Client) -> None:
     await open_groups.remove(ROOM)
     streams = [await client.jetstream().stream_info(f"KV_{bucket}") for bucket in (MEMBERS, OPEN)]
     assert [info.state.messages for info in streams] == [1, 0]
-
-
-async def test_subjects_are_listed_by_pages(client: Client) -> None:
-    """All subjects that match, and no others, whatever a page of the server holds."""
-    memberships = NatsMemberships(client)
-    for number in range(30):
-        await memberships.add((ADA, BOB), CommId(f"g{number:02}"))
-    found = await Stream(client, f"KV_{MEMBERS}").subject_counts(f"$KV.{MEMBERS}.ada.*")
-    assert found == {f"$KV.{MEMBERS}.ada.g{number:02}": 1 for number in range(30)}
-    assert await Stream(client, LOG).subject_counts("ioa.v1.comm.*.log") == {}
 
 
 async def test_a_stream_that_is_gone_is_out_of_reach(client: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery
-from ioa.adapters.nats.streams.topology import GOALS, Topology
+from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.concurrency import beside
@@ -78,22 +78,6 @@ async def test_open_goals_of_one_user_do_not_delay_other_users(client: Client) -
         await eventually(lambda: taken.seen[mine[3]] > 0, within=_SOON)
         taken.open.clear()
         await eventually(lambda: all(taken.seen[order] for order in mine), within=_SOON)
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [b"NATS/1.0 404\r\n\r\n", b"NATS/1.0\r\nStatus: 409\r\n\r\n"],
-)
-async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(client: Client, headers: bytes) -> None:
-    """It was taken for "there is none" each time that it was given out, and stayed, whatever room others had."""
-    taken = _Taken()
-    one = b"HPUB %s %d %d\r\n%sanna\r\n" % (subjects.goal_of(ANNA).encode(), len(headers), len(headers) + 4, headers)
-    await client._send_command(one, priority=False)
-    await _publish(client, subjects.goal_of(ANNA), b"behind it")
-    async with beside(OrderLines(client, taken.work, nothing_is_poison, 3, 1).follow()):
-        await eventually(lambda: (taken.seen[b"anna"], taken.seen[b"behind it"]) == (1, 1), within=_SOON)
-        info = client.jetstream().stream_info
-        await eventually(lambda: info(GOALS), lambda found: found.state.messages == 0, within=_SOON)
 
 
 async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_url: str) -> None:

@@ -18,7 +18,6 @@ from ioa.adapters.nats.delivery import work_queue as nats_queues
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
 from ioa.adapters.nats.streams.topology import ANY_AGENT, DEAD, WORK
-from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.concurrency import beside
 from ioa.errors import UnavailableError
@@ -225,24 +224,6 @@ async def test_work_is_done_side_by_side_up_to_a_limit(client: Client) -> None:
         for _ in range(6):
             await asyncio.wait_for(done.acquire(), 10)
     assert most == 3
-
-
-async def test_workers_share_a_queue(client: Client, nats_url: str) -> None:
-    """Two workers do every message once between them."""
-    done: list[str] = []
-
-    async def work(delivery: Delivery) -> None:
-        done.append(delivery.data.decode())
-
-    expected = [str(number) for number in range(30)]
-    async with (
-        open_connection(NatsSettings(nats_url, "second")) as second,
-        worker(client, work, 4),
-        worker(second, work, 4),
-    ):
-        await offer(client, *expected)
-        await eventually(lambda: left(client), lambda count: count == 0)
-    assert sorted(done, key=int) == expected
 
 
 async def test_a_worker_works_again_after_a_crash_of_the_server(client: Client, nats_server: NatsServer) -> None:

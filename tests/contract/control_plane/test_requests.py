@@ -17,7 +17,6 @@ from structlog.testing import capture_logs
 from ioa.adapters.nats.requests.rate_limit import RateLimit
 from ioa.adapters.nats.requests.request import NatsRequester, read_error
 from ioa.adapters.nats.requests.service import DEFAULT_LIMITS, REJECTED, ServiceEndpoint, ServiceLimits, answer, open_service
-from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError
@@ -310,24 +309,6 @@ async def test_request_logs_nothing_of_the_request_before(client: Client) -> Non
         await heard(client)
         asyncio.get_running_loop().call_soon(held.go.set)
     assert about == [{}, {}, {}]
-
-
-async def test_request_reaches_one_replica(client: Client, nats_url: str) -> None:
-    """Replicas share the requests."""
-    served = list[str]()
-
-    async def note(request: Echo) -> Echo:
-        served.append(request.text)
-        return request
-
-    endpoint = ServiceEndpoint("note", SUBJECT, answer(Echo, note))
-    async with (
-        open_connection(NatsSettings(nats_url, "second")) as second,
-        serving(second, endpoint),
-        serving(client, endpoint) as requester,
-    ):
-        await asyncio.gather(*(requester.request(SUBJECT, Echo(text=str(number)), Echo) for number in range(60)))
-    assert sorted(served, key=int) == [str(number) for number in range(60)]
 
 
 async def test_stopping_service_answers_received_and_waiting_requests(client: Client, own: bool) -> None:

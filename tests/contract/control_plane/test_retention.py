@@ -125,16 +125,6 @@ async def test_pages_follow_the_order_of_acceptance(stores: Stores, client: Clie
     assert await oldest(stores, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
 
 
-@pytest.mark.parametrize("without", [range(1, 30), range(1, 40, 3)], ids=str)
-async def test_gaps_make_no_difference(stores: Stores, client: Client, without: range) -> None:
-    """Goals that were removed in front, behind or in between shorten no page but the last."""
-    await filled(stores, 40, without=without)
-    kept = [number for number in range(40) if number not in without]
-    for pages, order in ((await newest(client, 4), kept[::-1]), (await oldest(stores, 4), kept)):
-        assert [number for page in pages for number in page] == order
-        assert {len(page) for page in pages[:-1]} <= {4}
-
-
 async def test_pages_read_back_end_by_their_bytes(stores: Stores, client: Client) -> None:
     """A record may be as large as a thousand others: the last of a page is the one by which it has so many bytes."""
     await filled(stores, 12)

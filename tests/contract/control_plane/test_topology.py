@@ -123,22 +123,6 @@ _ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "pass
 _BOUNDED = json.dumps({"accounts": {"A": _ACCOUNT}, "no_auth_user": "a"})
 
 
-async def test_a_bound_is_lowered_when_no_more_is_held(nats_url: str) -> None:
-    """What is beyond a bound when that is set would be dropped; what came under another one stays."""
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        js, bounds = client.jetstream(), list[int | None]()
-        await Topology(goals_waiting=5).ensure(js)
-        for _ in range(4):
-            await js.publish(f"{subjects.ROOT}.goal.eve", b"x")
-        for waiting in (2, 9, 5):
-            await Topology(goals_waiting=waiting).ensure(js)
-            bounds.append((await js.stream_info(GOALS)).config.max_msgs_per_subject)
-        await js.purge_stream(GOALS, keep=1)
-        await Topology(goals_waiting=2).ensure(js)
-        info = await js.stream_info(GOALS)
-    assert (bounds, info.config.max_msgs_per_subject, info.state.messages) == ([4, 9, 5], 2, 1)
-
-
 async def test_account_limit_is_size_of_store(tmp_path: Path) -> None:
     """Without `store_bytes` the limit of the account is shared by the streams; without a limit there are no shares."""
     async with (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -19,7 +18,6 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa_discovery.exact_index import MAX_AGENTS, ExactIndex
 from ioa_discovery.qdrant_index import MEMORY, collection_name, open_qdrant_index
 from ioa_discovery.terms import document_terms, query_terms
-from tests.rig.loop_watch import watch_loops
 
 SERVER = os.environ.get("IOA_TEST_QDRANT_URL", "")
 # The client's local mode computes on the event loop.
@@ -295,21 +293,6 @@ async def test_large_index_warns_and_stays_exact(many: list[IndexEntry], capsys:
     await index.put([entry("last", UP)])
     assert await found(index, query(limit=1)) == ["near"]
     assert ("IOA_QDRANT_URL" in before, capsys.readouterr().out.count("IOA_QDRANT_URL")) == (False, 1)
-
-
-async def test_twenty_thousand_agents_leave_the_loop_free(many: list[IndexEntry]) -> None:
-    """While agents are written and found among as many as the index is for, no callback blocks the event loop for 50 ms."""
-    chance = random.Random(4)
-    index = ExactIndex(DIMENSION)
-    with watch_loops(timedelta(milliseconds=50)) as watch:
-        for start in range(0, MAX_AGENTS, 64):
-            await index.put(many[start : start + 64])
-        for _ in range(20):
-            await index.search(query(unit(chance), "chart w7", limit=100))
-        for online in (False, True):
-            await index.set_online([AgentId(f"a{number}") for number in range(1_000)], online)
-        await index.indexed()
-    assert watch.blocks == []
 
 
 async def test_a_missing_server_is_unavailable() -> None:

@@ -124,11 +124,12 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
     """By id, whether they are online, and by what they do; the index holds as many cards as the registry."""
     client = plane.client
     assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", True)]
-    found = await client.find_agents(Search(needs=(Need(text="counts ada"),)))
-    assert found.merged[0].card.agent_id == "ada"
+    search = Search(needs=(Need(text="counts bob"),))
+    assert (await client.find_agents(search)).merged[0].card.agent_id == "bob"
 
     await plane.network.deregister(Deregister(agent_id=BOB))
     await eventually(lambda: client.agents(online_only=True), lambda online: len(online) == 1)
+    await eventually(lambda: client.find_agents(search), lambda found: [one.card.agent_id for one in found.merged] == ["ada"])
     assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", False)]
     page = await client.list_agents(ListAgents(limit=1))
     assert ([one.card.agent_id for one in page.agents], page.more) == (["ada"], True)

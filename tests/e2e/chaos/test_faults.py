@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import nats.errors
@@ -22,7 +21,7 @@ from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from tests.rig.deadline import eventually
-from tests.rig.fleet import CONTROL_PLANE, ROSTER, TWINS, WORKERS, Fleet, open_fleet
+from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 from tests.rig.log_checker import check
 from tests.rig.small_volume import open_small_volume
 
@@ -138,42 +137,3 @@ async def test_poison_lies_everywhere(site: Site) -> None:
         evidence = await site.fleet.evidence(within=2 * _BACK_IN)
     died = [name for name in _EVERYTHING if site.fleet.has_died(name)]
     assert (check(evidence), died) == ([], [])
-
-
-@pytest.mark.timeout(400)
-async def test_one_big_group_beside_many_small_ones(site: Site) -> None:
-    """As many tasks as a group may have take nothing from others: those are as quick as ever, and a deadline is kept within 5 s."""
-    await site.fleet.publish(GoalId("big"), "big", timeout=timedelta(minutes=10))
-    too_long = GoalId("too-long")
-    begun = datetime.now(UTC)
-    await site.fleet.publish(too_long, "talk16", timeout=timedelta(seconds=15))
-    waits = []
-    for number in range(20):
-        started, small = asyncio.get_running_loop().time(), GoalId(f"small-{number}")
-        await site.fleet.publish(small, "talk")  # it asks for no task: an agent's slots are the big one's
-        await eventually(partial(_has_ended, site.fleet, small), within=_BACK_IN)
-        waits.append(asyncio.get_running_loop().time() - started)
-    evidence = await site.fleet.evidence(within=timedelta(seconds=240))
-    ended = await _published_at(site, RESULTS, subjects.result_of(GoalName(LOCAL, too_long)))
-    reasons = {result.goal_id: result.reason for result in evidence.results}
-    assert (check(evidence), reasons[GoalId("big")], reasons[too_long]) == ([], Reason.CONCLUDED, Reason.DEADLINE)
-    assert timedelta(seconds=14) < ended - begun < timedelta(seconds=21)
-    assert max(waits) < 10
-
-
-async def test_agents_are_started_twice(site: Site) -> None:
-    """A second process with the same agents and another memory changes nothing: no task runs twice in one attempt."""
-    await site.fleet.publish_mix(10, seed=98)
-    await site.fleet.start(TWINS[0])
-    await site.fleet.publish_mix(10, seed=99)
-    await site.fleet.until_online(*ROSTER)
-    evidence = await site.fleet.evidence()
-    assert check(evidence) == []
-
-
-async def _has_ended(fleet: Fleet, goal_id: GoalId) -> bool:
-    try:
-        await fleet.client.jetstream().get_last_msg(RESULTS, subjects.result_of(GoalName(LOCAL, goal_id)))
-    except (nats.errors.Error, TimeoutError):
-        return False
-    return True

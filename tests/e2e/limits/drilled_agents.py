@@ -1,4 +1,4 @@
-"""Agents that do what a goal's first word says, to reach each limit of a group. Their tools record in `DRILL_FOLDER` what they do.
+"""Agents whose tasks run until they are stopped. Their tools record in `DRILL_FOLDER` what they do.
 
 Run as a file of its own: the brain is replaced in this process alone.
 """
@@ -19,17 +19,14 @@ from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
 from ioa.hosting.host import serve
 from ioa.hosting.loading import load_agent
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
-from ioa.protocol.goals import Reason
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
-from ioa.protocol.usage import Usage
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskSpec
 
 FOLDER = Path(os.environ["DRILL_FOLDER"])
 EXAMPLES = Path(__file__).parents[3] / "examples" / "agents"
 RUNNER = "python-runner"
 LONG = "work until stopped"
-SHORT = "work for three seconds"
 TEAMS = {"deeper": ("bottom",), "deepest": ("walker", "crawler", RUNNER)}
 """Who serves a task that is given to a nested team."""
 
@@ -48,10 +45,10 @@ crawler = Agent("crawler", description="Crawls.", may_team_up=False)
 
 @walker.task
 async def walk(task: str, ctx: TaskContext) -> str:
-    """Work in the event loop until it is cancelled, or for three seconds."""
+    """Work in the event loop until it is cancelled."""
     note("walker.started", str(ctx.attempt))
     try:
-        await asyncio.sleep(3 if task == SHORT else 600)
+        await asyncio.sleep(600)
     except asyncio.CancelledError:
         note("walker.stopped")
         raise
@@ -81,35 +78,20 @@ def leading(name: str) -> Agent:
 class DrillBrain:
     """Decide by the first word of the group's goal alone."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Take the colleagues, or find nobody."""
-        if mission.text.startswith("no_agent"):
-            return NobodyFits(needs=("a unicorn",))
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
+        """Take the colleagues."""
         return TeamLaunch(members=tuple(AgentId(name) for name in ("middle", "walker", "crawler")))
 
     async def speak(self, view: TurnView) -> Utterance:
-        """Give out the drill's tasks once; talk, be silent or conclude."""
-        drill = view.charter.goal.split(":")[0]
-        if drill == "member_lost":
-            await asyncio.Event().wait()
-        if drill in ("max_turns", "budget"):
-            view.meter.add(Usage(tokens_in=40, tokens_out=10))
-            other = "middle" if view.me == "boss" else "boss"
-            return Discussion(content="After you.", next_speaker=AgentId(other))
-        if drill == "repetition":
-            if view.me != "boss":
-                await asyncio.Event().wait()
-            return Discussion(content="Is anybody there?", next_speaker=AgentId("middle"))
-        tasks = _TASKS.get(drill, ())
+        """Give out the drill's tasks once, and conclude."""
+        tasks = _TASKS.get(view.charter.goal.split(":")[0], ())
         if tasks and not view.tasks:
             return SyncTaskAssignment(tasks=tasks)
         return ConcludeGroupDiscussion()
 
     async def conclude(self, view: TurnView) -> Conclusion:
-        """Tell what the tasks came to."""
-        content = "; ".join(f"{task.outcome}: {task.conclusion}" for task in view.tasks) or "nothing was to do"
-        failed = view.charter.goal.startswith("failed") or view.state.forced is not None
-        return Conclusion(content=content, reason=Reason.FAILED if failed else Reason.CONCLUDED)
+        """State the results of the tasks."""
+        return Conclusion(content="; ".join(f"{task.outcome}: {task.conclusion}" for task in view.tasks))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Hand on what is meant for a nested team."""
@@ -123,9 +105,7 @@ def _task(task_id: str, assignee: str, task_desc: str, timeout: float | None = N
 
 
 _TASKS = {
-    "deadline": (_task("t1-1", "walker", LONG),),
     "task_deadline": (_task("t1-1", "crawler", LONG, timeout=1.5),),
-    "lease": (_task("t1-1", "walker", SHORT),),
     "nested": (_task("t1-1", "middle", "deeper"),),
     "deeper": (_task("t1-1", "bottom", "deepest"),),
     "deepest": (

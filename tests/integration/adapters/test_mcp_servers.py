@@ -7,8 +7,7 @@ import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
-from datetime import timedelta
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.applications import Starlette
 
 from ioa import Agent, InvalidInputError, UnavailableError
-from ioa.adapters import mcp_server
 from ioa.adapters.mcp_server import McpAddress, McpAnswer, open_mcp_server
 from ioa.errors import IoaError
 from ioa.guards import deny, guarded
@@ -198,32 +196,6 @@ async def test_picture_of_a_tool_is_attached_to_the_result(tmp_path: Path) -> No
     assert sorted(files.values()) == [("image/png", b"blue"), ("image/png", b"red")]
     brought = [message.content for message in model.asked[-1].messages if message.role == "tool"]
     assert all(name in "\n".join(brought) and name.startswith("draw-") and name.endswith(".png") for name in files)
-
-
-async def test_an_answer_that_is_late_ends_no_other_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library's whole transport would end by it, and with it what all goals of the agent have asked."""
-    server, asked, may_answer = MCPServer("late"), asyncio.Event(), asyncio.Event()
-
-    @server.tool()
-    async def late() -> str:
-        asked.set()
-        await may_answer.wait()
-        return "late"
-
-    @server.tool()
-    def soon() -> str:
-        return "soon"
-
-    monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=1))
-    async with _serving(server.streamable_http_app()) as url, open_mcp_server(McpAddress(url)) as opened:
-        first, second = opened.tools
-        waiting = asyncio.create_task(opened.call(first, {}))
-        await asked.wait()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(waiting), 1.5)
-        assert (await opened.call(second, {})).text == "soon"
-        may_answer.set()
-        assert (await waiting).text == "late"
 
 
 async def test_descriptions_of_tools_are_limited(tmp_path: Path) -> None:

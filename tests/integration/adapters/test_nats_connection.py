@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
-import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -18,12 +16,11 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
-from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.wire import connection as nats_connection
 from ioa.adapters.nats.wire.connection import (
     NatsSettings,
@@ -43,7 +40,6 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId
 from ioa.protocol.registry import Acknowledged
 from ioa.runtime.process import loop_factory
-from tests.rig.certificates import written_certificate
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 
@@ -175,49 +171,6 @@ async def test_attempts_to_reconnect_leave_no_sockets_open(nats_server: NatsServ
         await eventually(lambda: (silence.taken, silence.left), lambda seen: seen[0] == seen[1])
 
 
-async def test_a_connection_lost_as_it_is_encrypted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that starts may hang up right behind the handshake, before the client goes on."""
-    certificate, key = written_certificate(tmp_path)
-    tls, lost = {"tls": {"cert_file": str(certificate), "key_file": str(key)}}, 0
-    encrypt = TcpTransport.connect_tls
-
-    async def encrypt_and_lose(transport: TcpTransport, *args: Any) -> None:
-        nonlocal lost
-        await encrypt(transport, *args)
-        if lost < 3:
-            lost += 1
-            writer = transport._io_writer
-            assert writer is not None
-            writer.transport.abort()
-            await eventually(lambda: writer.transport.get_protocol() is None)
-
-    async with open_nats_server(tmp_path / "nats", None, authorization=json.dumps(tls)) as server:
-        settings = NatsSettings(server.url.replace("nats://", "tls://"), "test", ca=str(certificate))
-        async with open_connection(settings, patience=timedelta(seconds=10)) as client:
-            monkeypatch.setattr(TcpTransport, "connect_tls", encrypt_and_lose)
-            await _crash_and_renew(server, client)
-    assert lost == 3
-
-
-async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors that nats-py does not expect, as event loops have their own for lost connections, leave no deaf client behind."""
-    broken = ["write", "read"]
-
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        connect = client._process_connect_init
-
-        async def break_and_connect() -> None:
-            if len(broken) == 1:
-                await connect()
-            if broken:
-                raise RuntimeError(broken.pop())
-            await connect()
-
-        monkeypatch.setattr(client, "_process_connect_init", break_and_connect)
-        await _crash_and_renew(nats_server, client)
-    assert not broken
-
-
 async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_server: NatsServer) -> None:
     """Of what is asked while there is no server only that is sent later for which somebody still waits."""
     heard: list[bytes] = []
@@ -239,59 +192,8 @@ async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_serve
         assert ((await patient).data, heard) == (b"here", [b"patient"])
 
 
-@pytest.mark.parametrize("answered", range(5))
-async def test_a_service_ends_well_whose_server_goes_meanwhile(
-    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, answered: int
-) -> None:
-    """However much of what it gives up the server has answered."""
-    left = answered
-    async with open_connection(NatsSettings(nats_server.url, "ending")) as client:
-        take = client._process_pong
-
-        async def lose() -> None:
-            nonlocal left
-            left -= 1
-            if left >= 0:
-                await take()
-            elif left == -1:
-                os.kill(nats_server.pid, signal.SIGKILL)
-
-        async with (
-            asyncio.timeout(15),
-            open_service(client, "ioa-test", "Tests", "0.1.0", [ServiceEndpoint("echo", "echo", _echo)]),
-        ):
-            monkeypatch.setattr(client, "_process_pong", lose)
-
-
-async def _echo(_subject: str, data: bytes) -> bytes:
-    return data
-
-
 async def _pass(_message: Msg) -> None:
     """Do nothing with it."""
-
-
-async def test_who_asks_a_client_that_is_closed_while_there_is_no_server_is_told(nats_server: NatsServer) -> None:
-    """Nobody waits longer than he said for a connection that comes back no more."""
-    async with open_connection(NatsSettings(nats_server.url, "asking")) as client:
-        await crash(nats_server)
-        await eventually(lambda: not client.is_connected)
-        asking = asyncio.create_task(client.request("somebody", b"", timeout=20))
-        await asyncio.sleep(0)
-    with pytest.raises(ConnectionClosedError):
-        async with asyncio.timeout(5):
-            await asking
-
-
-async def _crash_and_renew(server: NatsServer, client: Client) -> None:
-    """Have a server come back, and wait until a client has connected anew and is heard."""
-    renewed = asyncio.Event()
-    with at_renewal(client, renewed.set):
-        await crash(server)
-        await server.start()
-        async with asyncio.timeout(20):
-            await renewed.wait()
-    await client.flush()
 
 
 _SMALL = json.dumps({"max_payload": 64 * 1024})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from ioa.adapters.nats.wire import embedded_server
 from ioa.adapters.nats.wire.embedded_server import NatsServer, find_nats_server, open_nats_server
-from ioa.errors import ConflictError, MissingExtraError, UnavailableError
+from ioa.errors import MissingExtraError, UnavailableError
 from tests.rig.nats_server import crash
 
 
@@ -76,37 +75,6 @@ async def test_stopping_ends_the_process(nats_server: NatsServer) -> None:
     await nats_server.stop()
     await nats_server.stop()
     assert (await nats_server.wait(), _alive(pid)) == (0, False)
-
-
-async def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    """A port that another program listens on is a conflict that names the port, and the folder is free again."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        with pytest.raises(ConflictError) as caught:
-            async with open_nats_server(tmp_path, port):
-                pass
-    async with open_nats_server(tmp_path, port) as server:
-        assert (caught.value.message, server.url) == (
-            f"Port {port} on 127.0.0.1 is in use by another program.",
-            f"nats://127.0.0.1:{port}",
-        )
-
-
-async def test_a_folder_serves_one_system(tmp_path: Path) -> None:
-    """A second system on the same folder is refused and told which process holds it; the first goes on."""
-    async with open_nats_server(tmp_path, None) as server:
-        with pytest.raises(ConflictError, match=f"The folder {tmp_path} is in use by process {os.getpid()} on "):
-            async with open_nats_server(tmp_path, None):
-                pass
-        assert await _publish(server.url, b"on") == 1
-
-
-async def test_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
-    """A data folder below a file cannot exist, and the error says so."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(UnavailableError, match="cannot be locked: Not a directory"):
-        async with open_nats_server(tmp_path / "file" / "data", None):
-            pass
 
 
 async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -10,13 +10,11 @@ import pytest
 
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.registry import Lease, Renew
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
 from tests.rig.deadline import eventually
-from tests.rig.nats_server import crash
 from tests.rig.processes import ServiceProcesses, open_services
 
 SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")
@@ -75,34 +73,3 @@ async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller:
     assert [talk.result() for talk in talks] == [comm_id_of_goal(goal_id) for goal_id in goals]
     for goal_id in goals:
         await check(caller, goal_id)
-
-
-@pytest.mark.slow
-async def test_any_part_may_be_killed_and_started_again(
-    caller: Caller, services: ServiceProcesses, nats_server: NatsServer
-) -> None:
-    """After each part and then everything was killed while idle and started again, goals work and all records are there.
-
-    At last each service ends in good order, whether there is a nats-server or not.
-    """
-    goals = [GoalId("goal-0")]
-    await converse(caller, goals[0])
-    for part in (*SERVICES, "nats-server", "everything"):
-        killed = SERVICES if part == "everything" else (part,)
-        for module in killed:
-            for replica in services.running(module):
-                await replica.kill()
-        async with asyncio.TaskGroup() as group:
-            if part in ("nats-server", "everything"):
-                await crash(nats_server)
-                group.create_task(nats_server.start())
-            if part != "nats-server":  # services that start before nats-server wait for it
-                await services.start(*killed)
-        goals.append(GoalId(f"after-{part.replace('_', '-')}"))
-        await caller.register(ADA, BOB, EVE)
-        await converse(caller, goals[-1])
-    for goal_id in goals:
-        await check(caller, goal_id)
-    codes = [await services.running(module)[0].stop() for module in SERVICES]
-    await crash(nats_server)
-    assert codes + await services.stop_all() == [0] * 6

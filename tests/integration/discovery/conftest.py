@@ -16,21 +16,15 @@ LEASE_SECONDS = 600.0
 
 
 @pytest.fixture
-def lease_seconds() -> float:
-    """How long a lease lasts; a test of leases gives its own."""
-    return LEASE_SECONDS
-
-
-@pytest.fixture
 def vectors_folder(tmp_path: Path) -> Path:
     """The folder for the vectors of cards."""
     return tmp_path / "vectors"
 
 
 @pytest.fixture
-async def services(nats_url: str, tmp_path: Path, lease_seconds: float) -> AsyncIterator[ServiceProcesses]:
+async def services(nats_url: str, tmp_path: Path) -> AsyncIterator[ServiceProcesses]:
     """One registry, ready; tests start discovery themselves."""
-    env = {"IOA_LEASE": str(lease_seconds), "IOA_RENEW_EVERY": str(lease_seconds / 4)}
+    env = {"IOA_LEASE": str(LEASE_SECONDS), "IOA_RENEW_EVERY": str(LEASE_SECONDS / 4)}
     async with open_services(nats_url, tmp_path / "logs", env) as processes:
         await processes.start("ioa_registry", replicas=1)
         yield processes

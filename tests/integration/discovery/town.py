@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -15,26 +13,21 @@ from ioa.protocol import subjects
 from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId
-from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
+from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register
 
 _PATIENCE = timedelta(seconds=10)
 _TRADES = ("baker", "tailor", "potter", "glazier", "cooper", "miller", "saddler", "farrier", "weaver", "tinker")
 _STREETS = ("market", "river", "castle", "bridge", "mill", "church", "garden", "harbour", "station", "forest")
 
 
-def resident(number: int, *, words: int = 0) -> AgentCard:
-    """The card of one of a hundred residents; no two are alike, and each can be asked for.
-
-    Args:
-        number: Which one, from 0 to 99.
-        words: Words to add to the description, which take long to embed.
-    """
+def resident(number: int) -> AgentCard:
+    """The card of one of a hundred residents; no two are alike, and each can be asked for."""
     trade, street = _TRADES[number % 10], _STREETS[number // 10 % 10]
     name = f"{trade}-{street}"
     return AgentCard(
         agent_id=AgentId(name),
         name=f"The {trade} of {street} street",
-        description=" ".join([f"Works as a {trade} in {street} street.", *(_TRADES[word % 10] for word in range(words))]),
+        description=f"Works as a {trade} in {street} street.",
         examples=(f"I need a {trade} near the {street}.", f"Who does a {trade}'s work in {street} street?"),
         pool=PoolId(name),
     )
@@ -57,11 +50,6 @@ class Townsman:
         )
         await asyncio.gather(*asked)
 
-    async def renew(self, agent_id: AgentId) -> None:
-        """Keep an agent's lease, or take it anew."""
-        subject = subjects.agent(PoolId(agent_id), agent_id, subjects.RENEW)
-        await self._requester.request(subject, Renew(agent_id=agent_id), Lease, timeout=_PATIENCE)
-
     async def deregister(self, agent_id: AgentId) -> None:
         """Take an agent offline."""
         request = Deregister(agent_id=agent_id)
@@ -69,33 +57,14 @@ class Townsman:
             subjects.agent(PoolId(agent_id), agent_id, subjects.DEREGISTER), request, Acknowledged, timeout=_PATIENCE
         )
 
-    async def search(self, *needs: str, k: int = 10) -> SearchResult:
-        """Search once; whoever is asked must answer."""
-        request = Search(needs=tuple(Need(text=text, k=k) for text in needs))
-        return await self._requester.request(subjects.user(LOCAL, subjects.SEARCH), request, SearchResult, timeout=_PATIENCE)
-
-    async def found(self, *needs: str, k: int = 10) -> Sequence[AgentId]:
+    async def found(self, need: str, k: int) -> Sequence[AgentId]:
         """Who is found, best first."""
-        return [hit.card.agent_id for hit in (await self.search(*needs, k=k)).merged]
+        request = Search(needs=(Need(text=need, k=k),))
+        found = await self._requester.request(subjects.user(LOCAL, subjects.SEARCH), request, SearchResult, timeout=_PATIENCE)
+        return [hit.card.agent_id for hit in found.merged]
 
     async def status(self) -> IndexStatus:
         """How the index stands of one of the replicas."""
         return await self._requester.request(
             subjects.user(LOCAL, subjects.INDEX_STATUS), AskIndexStatus(), IndexStatus, timeout=_PATIENCE
         )
-
-    async def answered(self, replicas: int) -> Counter[str]:
-        """How many searches each replica has answered (NATS ADR-32), once all of them have told."""
-        inbox = self.client.new_inbox()
-        told: Counter[str] = Counter()
-        subscription = await self.client.subscribe(inbox)
-        try:
-            await self.client.publish("$SRV.STATS.ioa-discovery", reply=inbox)
-            async with asyncio.timeout(_PATIENCE.total_seconds()):
-                while len(told) < replicas:
-                    statistics = json.loads((await anext(subscription.messages)).data)
-                    searches = [endpoint for endpoint in statistics["endpoints"] if endpoint["name"] == "search"]
-                    told[statistics["id"]] = sum(endpoint["num_requests"] for endpoint in searches)
-        finally:
-            await subscription.unsubscribe()
-        return told

@@ -336,13 +336,6 @@ async def test_rejected_stream_has_an_http_status(
     assert await status() == (429, "7")
 
 
-async def test_invalid_old_stream_is_an_error_of_a2a(http: httpx.AsyncClient, members: Members) -> None:
-    """A2A 0.3 by HTTP+JSON reports errors before the first event as a status and JSON."""
-    body = {"message": {**_SENT, "taskId": "none", "content": _SENT["parts"]}}
-    answer = await http.post(f"{root(http)}/a2a/{POOL}/v1/message:stream", json=body, headers={"A2A-Version": "0.3"})
-    assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")
-
-
 async def test_file_of_an_old_client_is_encoded_once(http: httpx.AsyncClient, members: Members) -> None:
     """By HTTP+JSON only Python's client encodes files twice; an invalid file is an error of the client."""
     headers, parts = {"A2A-Version": "0.3", "User-Agent": "node"}, [{"text": "Count."}, {"file": {"fileWithBytes": "eDE="}}]

@@ -181,12 +181,6 @@ async def test_invalid_request_is_rejected_with_the_reason(http: httpx.AsyncClie
         assert (refused.status_code, told["status"], said in told["detail"] + told.get("hint", "")) == (status, status, True), told
 
 
-async def test_other_method_is_rejected_with_405(http: httpx.AsyncClient) -> None:
-    """MCP has no stream that belongs to no request."""
-    rejected = await http.get(f"{root(http)}/mcp")
-    assert (rejected.status_code, rejected.headers["Allow"]) == (405, "POST")
-
-
 async def test_goal_that_waits_to_be_accepted_has_no_result(
     http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,12 +213,6 @@ async def test_request_of_a_foreign_page_is_rejected(http: httpx.AsyncClient, me
     assert (set(by_host) <= {400, 421}, by_origin) == (True, [403] * len(origins)), by_host
     assert (twice.status_code, form.status_code, by_mcp) == (403, 422, [421, 403])
     assert (await http.get("/goals")).json()["goals"] == []
-
-
-@pytest.mark.blocks_loop  # the document is made in a thread, which competes for a busy processor
-async def test_openapi_document_needs_no_key(http: httpx.AsyncClient) -> None:
-    """Routes and scopes are compared with the golden description."""
-    assert "/v1/goals" in (await http.get("/openapi.json", headers={"Authorization": ""})).json()["paths"]
 
 
 async def test_request_without_connection_to_the_system_is_rejected_at_once(plane: Plane, door: Door) -> None:

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from datetime import timedelta
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
 
-from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
-from ioa.errors import ForbiddenError, UnavailableError
+from ioa.errors import ForbiddenError
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Conclusion, Discussion, Pass
-from ioa.protocol.subjects import inbox_prefix_of
-from ioa_gateway.seats import Seats, networks_of, open_seats
+from ioa_gateway.seats import Seats
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import Door, followed, key, open_gateway
 from tests.integration.gateway.test_keys import bearer
-from tests.rig.deadline import eventually
 
 WORDS = "Yes:\n\n  three — “at most” \u200b\t"
 """What a person may well write, and no part of which is anybody's to take away."""
@@ -142,35 +131,3 @@ async def test_seats_without_a_key_are_left_out(http: httpx.AsyncClient, door: D
     door.clock.advance(timedelta(seconds=2))
     answers = [await http.get(path, headers=bearer("two")) for path in ("/seats", "/seats/anna", "/seats/bob")]
     assert [one.status_code for one in answers] == [200, 200, 403]
-
-
-async def test_a_seat_whose_key_is_made_anew_is_opened_anew(tmp_path: Path) -> None:
-    """It was let in by the new key, with the inbox of the one before: nobody answered it, until the gateway was started anew."""
-    seed, port = tmp_path / "human-anna" / "human-anna", None
-    seed.parent.mkdir()
-    connection: Any = None
-    async with AsyncExitStack() as stack:
-        for key in (Key(create_seed()), Key(create_seed())):
-            seed.write_bytes(key.written())
-            may = {"subscribe": [f"{inbox_prefix_of(key.inbox_owner)}.>"]}
-            users = [{"nkey": public_key_of(key.seed), "permissions": may}]
-            authorization = json.dumps({"authorization": {"users": users}})
-            async with open_nats_server(tmp_path / "nats", port, authorization=authorization) as server:
-                if port is None:
-                    own = networks_of(connection, NatsSettings(server.url, "test"), tmp_path, is_asked=True)
-                    seats = await stack.enter_async_context(open_seats(own))
-                port = int(server.url.rpartition(":")[2])
-
-                await eventually(partial(_is_answered, seats), within=timedelta(seconds=20))
-
-
-async def _is_answered(seats: Seats) -> bool:
-    """Whether a seat's connection hears what is said to it: here, that nobody listens."""
-    try:
-        client: Any = (await seats.of("anna"))._network._client  # type: ignore[attr-defined]
-        await client.request(client.new_inbox(), timeout=1)
-    except NoRespondersError:
-        return True
-    except (UnavailableError, NatsError):
-        return False
-    raise AssertionError("nobody is there who answers")

@@ -191,27 +191,6 @@ async def test_length_with_transfer_encoding_is_rejected_with_400(http: httpx.As
         assert (await reader.readline()).startswith(b"HTTP/1.1 400")
 
 
-async def test_invalid_bytes_after_response_start_close_connection(dial: Dial) -> None:
-    """A second response would be read as a part of the first one."""
-    async with asyncio.timeout(20), _served() as port:
-        reader, writer = await dial(port)
-        writer.write(b"POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-        await reader.readuntil(b"first\r\n")
-        writer.write(b"\0\r\n\r\n")
-        assert await _is_closed(reader)
-
-
-async def test_stream_ends_with_its_connection() -> None:
-    """The application stops sending when the client disconnects."""
-    log = list[str]()
-    async with asyncio.timeout(60), _served(log=log) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(HEAD % b"stream")
-        await reader.readuntil(b"first")
-        writer.close()
-        await eventually(lambda: log, lambda noted: noted == ["/stream started", "/stream ended"])
-
-
 async def test_unfinished_requests_are_closed_at_shutdown(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from prometheus_client import REGISTRY
 
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
@@ -14,7 +12,6 @@ from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from ioa.telemetry import readiness
-from tests.integration.security.secured import open_secured
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 
@@ -36,18 +33,6 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
     assert (queues.pop("pool-pool7"), set(queues.values()), len(queues)) == ((2, 1), {(0, 0)}, 300)
     assert sorted(standing) == sorted(STREAMS)
     assert (standing["IOA_WORK"].messages, standing["IOA_LOG"].stored_bytes) == (3, 0) < (standing["IOA_WORK"].stored_bytes,)
-
-
-async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:
-    """Its own credentials suffice for what it tells Prometheus."""
-    async with open_secured(tmp_path, ()) as secured, open_connection(secured.settings("groups")) as client:
-        await Topology().ensure(client.jetstream())
-        standing = (await read_standing(client)).streams
-    refused = [line for line in secured.log().splitlines() if "Violation" in line]
-    assert ([stream.name for stream in standing if stream.queues], refused) == (
-        ["IOA_ORDERS", "IOA_TIMERS", "IOA_WORK"],
-        [],
-    )
 
 
 async def test_a_process_without_nats_is_not_ready_and_gets_ready_again(nats_server: NatsServer) -> None:

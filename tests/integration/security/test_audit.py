@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-import ioa
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink, NatsAuditTrail
 from ioa.adapters.nats.streams.topology import AUDIT, Topology
 from ioa.adapters.nats.wire.connection import open_connection
-from ioa.cli.operations import audit
-from ioa.cli.output.terminal import Terminal
 from ioa.protocol.operation.audit import AuditLine, Deed
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
@@ -53,22 +50,6 @@ async def test_an_auditor_reads_what_services_wrote(secured: Secured) -> None:
         await NatsAuditSink(registry).put(_line("g2"), key="2")
         assert (await trail.page(limit=1)).lines == ((2, _line("g2")),)
     assert "Violation" not in secured.log()
-
-
-async def test_lines_are_shown_in_the_order_of_what_happened(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
-    """Services write side by side: a goal that ended was launched before, whichever line was stored first."""
-    now = datetime.now(UTC)
-    async with open_intruder(secured, "groups") as groups:
-        for number, (deed, seconds) in enumerate(((Deed.ENDED, 2), (Deed.ACCEPTED, 0), (Deed.LAUNCHED, 1)), 2):
-            line = AuditLine(at=now + timedelta(seconds=seconds), deed=deed, target="g2", service="groups")
-            await NatsAuditSink(groups).put(line, key=f"{number}")
-    async with (
-        open_processes(secured, map(secured.service, ("registry", "groups"))),
-        open_intruder(secured, "auditor") as auditor,
-    ):
-        system = ioa.Client(auditor)
-        await until_available(lambda: audit(system, Terminal(as_json=True), since="1h"), lambda _error: None)
-    assert [line["deed"] for line in json.loads(capsys.readouterr().out)] == ["accepted", "launched", "ended"]
 
 
 async def test_not_even_an_admin_takes_a_line_out(secured: Secured) -> None:

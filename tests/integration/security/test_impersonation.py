@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from ioa.errors import ForbiddenError
+from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.requests import AbandonGoal, InviteMember, LaunchGroup, ListMemberships, Sync
 from ioa.protocol import subjects
 from ioa.protocol.goals import Announced, Reason
 from ioa.protocol.ids import GoalId, GoalName, PoolId
 from ioa.protocol.model import Model
-from ioa.protocol.registry import Acknowledged, Deregister, Register, Renew
+from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
 from ioa.protocol.setup.files import PutFile
 from tests.integration.security.town import BOB, MALLORY, USER, Town, card
 
@@ -44,3 +44,28 @@ async def test_request_that_names_another_caller_is_forbidden(town: Town) -> Non
             await town.agents[MALLORY].requester.request(subjects.agent(PoolId(MALLORY), MALLORY, name), request, Acknowledged)
     await town.agents[BOB].lead(goal_id, "Ten.")
     assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+
+
+async def test_waiting_goal_of_another_agent_cannot_be_taken(town: Town) -> None:
+    """Without its ticket or with a false one it is as unknown as any; nobody registers in the pool of another agent."""
+    [goal_id] = await town.ask_for("Count to ten.")
+    mallory = town.agents[MALLORY]
+    session = mallory.session.session
+    for ticket in (None, "0" * 32):
+        goal = {"goal_id": goal_id, "user": USER, "session": session, "ticket": ticket}
+        with pytest.raises(NotFoundError):
+            await mallory.network.launch(LaunchGroup.model_validate({"owner": MALLORY, "members": (), **goal}))
+        with pytest.raises(NotFoundError):
+            await mallory.network.abandon(
+                AbandonGoal.model_validate({"by": MALLORY, "reason": Reason.FAILED, "content": "No.", **goal})
+            )
+    answers = set[str]()
+    for room in (GoalName(USER, goal_id).comm_id, GoalName(USER, GoalId("nothing-here")).comm_id):
+        with pytest.raises(NotFoundError) as unknown:
+            await mallory.network.sync(Sync(comm_id=room, agent_id=MALLORY, session=session))
+        answers.add(f"{unknown.value.message} {unknown.value.hint}".replace(room, "ROOM"))
+    register = Register(card=card(MALLORY, pool=BOB), session=mallory.session)
+    with pytest.raises(ForbiddenError):
+        await mallory.requester.request(subjects.agent(PoolId(MALLORY), MALLORY, subjects.REGISTER), register, Lease)
+    await town.agents[BOB].lead(goal_id, "Ten.")
+    assert (await town.outcome(goal_id), len(answers)) == ((Reason.CONCLUDED, "Ten."), 1)

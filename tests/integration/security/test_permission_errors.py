@@ -8,18 +8,16 @@ import pytest
 
 import ioa
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.auth import identity as whoami
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.doctor import Health, examine
 from ioa.cli.http_keys import list_keys
 from ioa.cli.output.terminal import Terminal
 from ioa.errors import ForbiddenError, NotPermittedError, UnavailableError
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Register, RemoveAgent
 from ioa.telemetry import logs
 from tests.integration.security.secured import Secured, open_intruder, open_secured
-from tests.rig.standstill import freeze, thaw
 
 
 async def test_command_with_a_key_of_another_role_names_the_role_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,25 +37,6 @@ def _as(secured: Secured, name: str, key: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(logs, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / name / key))
-
-
-async def test_silent_server_is_unavailable_and_not_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's permissions reject an agent's key; a server that does not answer is an outage, which can be retried."""
-    monkeypatch.setattr(whoami, "_TIMEOUT", 0.5)
-    async with (
-        open_secured(tmp_path, ["writer"]) as secured,
-        open_intruder(secured, "user") as user,
-        open_intruder(secured, "writer", "writer") as agent,
-    ):
-        assert await NatsSystemClient(user).user() == UserId("user")
-        with pytest.raises(ForbiddenError, match="is no user's"):
-            await NatsSystemClient(agent).user()
-        freeze(secured.server.pid)
-        try:
-            with pytest.raises(UnavailableError, match="NATS does not answer"):
-                await NatsSystemClient(user).user()
-        finally:
-            thaw(secured.server.pid)
 
 
 async def test_request_of_another_role_reports_the_missing_permission(tmp_path: Path) -> None:

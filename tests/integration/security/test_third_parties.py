@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
@@ -178,18 +177,6 @@ async def test_a_connection_ends_with_its_token_and_goes_on_with_the_next(house:
         await guest.subscribe(inbox)
         await guest.flush()
         assert heard == []
-
-
-async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house: House) -> None:
-    """A connected guest stays, and a key that was fetched is accepted; a new key is not."""
-    async with open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest:
-        house.provider.away = True
-        house.provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
-        async with open_connection(house.by_token(house.provider.token()), patience=_SOON):
-            pass
-        await house.is_refused(house.provider.token(key_id="k2"))
-        await guest.flush()
-        assert guest.is_connected
 
 
 @pytest.mark.slow

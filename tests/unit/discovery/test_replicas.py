@@ -126,21 +126,6 @@ async def test_equally_busy_replicas_share_the_work_evenly(town: Town) -> None:
     assert (sorted(shares.values()), len(again)) == ([100, 100, 100], 1)
 
 
-async def test_lots_are_drawn_alike_everywhere_and_evenly() -> None:
-    """Without a memory of answers, 300 purposes spread over three idle replicas, the same way on two replicas of discovery."""
-    named = []
-    for purpose in range(300):
-        one, other = Town(), Town()
-        for town in (one, other):
-            for number in range(3):
-                await town.put(replica(number))
-        found = AgentId("tables-0")
-        chosen = [town.replicas.name(found, purpose=str(purpose), allowed=lambda *_: True) for town in (one, other)]
-        assert chosen[0] is not None and chosen[0] == chosen[1]
-        named.append(chosen[0].agent_id)
-    assert [75 <= share <= 125 for share in Counter(named).values()] == [True] * 3
-
-
 async def test_a_busy_pool_loses_a_little_and_says_so(town: Town) -> None:
     """A pool whose least busy replica has every slot taken loses a bounded bit of its score, and is still found first."""
     free = await town.first()

@@ -75,15 +75,6 @@ async def test_search_finds_the_fitting_agents(cards: list[Any], search: Mapping
     ] == expected
 
 
-async def test_agents_after_large_pools_are_found() -> None:
-    """Six pools with more replicas than candidates per signal leave room for the others."""
-    names_of = [f"tables {'abcdef'[number]}" for number in range(6)]
-    large = [card(f"{name[-1]}-{at:03}", f"Computes {name}", pool=name[-1]) for name in names_of for at in range(3 * PREFETCH)]
-    searcher = await create_searcher(*large, CHARTS, SONGS)
-    result = await searcher.search(Search(needs=(Need(text="compute tables", k=8),)))
-    assert {hit.card.pool for hit in result.merged} == {*"abcdef", "charts", "songs"}
-
-
 async def test_replicas_do_not_move_the_scores() -> None:
     """Scaling one agent up changes nobody's score but through the rarity of words."""
     request = Search(needs=(Need(text="draw something", k=3),))

@@ -13,7 +13,7 @@ from ioa.group.events import GroupLaunched, Said
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
-from ioa.group.state import GroupState, OpenTask, ParentTask
+from ioa.group.state import GroupState, ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.cards import AgentCard
@@ -270,13 +270,6 @@ class Plane(MemoryServices[FoundAgents]):
 def session(name: str) -> Session:
     """A process that runs an agent."""
     return Session(session=SessionId(name), host="box", pid=7, since=NEW_YEAR)
-
-
-def open_task(state: GroupState, task_id: str) -> OpenTask:
-    """A task that must be open."""
-    task = state.task(TaskId(task_id))
-    assert isinstance(task, OpenTask)
-    return task
 
 
 def messages_of(entries: list[StoredEntry]) -> list[MessageId]:
