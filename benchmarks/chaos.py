@@ -1,6 +1,6 @@
 """Break everything at random for some minutes while twenty goals run at once, and judge what is left.
 
-    make chaos ARGS="--seconds 300 --seed 7 --nodes 3 --tenants 2"
+    make bench BENCHMARK=chaos ARGS="--seconds 300 --seed 7 --nodes 3 --tenants 2"
 
 One fault every few seconds, whatever else is broken: processes are killed, at a fault point or anywhere, frozen, robbed of their
 memory or of their disk; nats-server dies; clocks step; the log refuses writes; goals are cancelled and published again. The seed

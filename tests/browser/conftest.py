@@ -1,4 +1,4 @@
-"""A Chromium that looks at a gateway, and what it complains of. `make browser-check` installs what drives it."""
+"""A Chromium that looks at a gateway, and what it complains of. `make test-all SUITE=browser` installs what drives it."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -20,8 +20,6 @@ DESKTOP, PHONE = (1440, 900), (390, 844)
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in SCHEMES]
-AXE = Path(sys.prefix) / "axe.min.js"
-"""Where `make browser-check` puts it: beside what it installs."""
 _EXAMINED = """axe.run({
     runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'],
 }).then((found) => found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
@@ -30,8 +28,8 @@ _EXAMINED = """axe.run({
 
 @lru_cache
 def axe() -> str:
-    """The script of axe-core, which `make browser-check` fetches."""
-    return AXE.read_text(encoding="utf-8")
+    """Return the script of axe-core."""
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 @dataclass

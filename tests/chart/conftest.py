@@ -1,4 +1,4 @@
-"""The chart's tests need helm and Kubernetes' schemas, which `make chart-check` installs; without them nothing is collected."""
+"""The chart's tests need helm and Kubernetes' schemas, of the group `chart`; without them nothing is collected."""
 
 from __future__ import annotations
 

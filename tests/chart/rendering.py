@@ -32,7 +32,7 @@ def tool(name: str) -> str:
     """Find a command: beside this interpreter, else on the path."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
-    assert found is not None, f"{name} is not installed: make chart-check does that"
+    assert found is not None, f"{name} is not installed: make test-all SUITE=chart does that"
     return found
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.chart.golden import manifests, recorded
-from tests.chart.rendering import MINORS, SETS_OF_VALUES, render
+from tests.chart.rendering import CHART, MINORS, SETS_OF_VALUES, render, tool
 from tests.chart.schemas import faults
 
 pytestmark = pytest.mark.chart
+
+
+def test_chart_passes_the_lint_of_helm() -> None:
+    """A warning is an error."""
+    subprocess.run([tool("helm"), "lint", "--strict", "--quiet", CHART], check=True)
 
 
 def test_manifests_of_each_set_of_values_match_the_golden_file() -> None:

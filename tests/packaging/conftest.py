@@ -1,17 +1,17 @@
-"""Environments as a user would make them: empty, with the project's wheel and nothing but what one extra asks for.
+"""Environments as a user makes them: empty, then with the project's wheel and the packages of one extra.
 
-The versions are the locked ones, so that a release of somebody else's package fails no test here.
+The versions are the locked ones, so that a new release of a dependency fails no test here.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import re
 import subprocess
 import sys
 import venv
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -19,31 +19,33 @@ import pytest
 from tests.packaging.environment import ROOT, Environment
 
 
-def _pip(*arguments: str | Path) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(*command: str | Path) -> str:
+    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _uv(*arguments: str | Path) -> str:
+    return _run(Path(sys.executable).with_name("uv"), "--quiet", *arguments)
+
+
+def _pip(*arguments: str | Path) -> None:
+    _run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
 
 
 @pytest.fixture(scope="session")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The locked versions as pip's constraints, which carry no hashes: the wheel built below can have none."""
-    lines = [
-        line.removesuffix("\\").strip()
-        for name in ("dev.txt", "torch.txt")
-        for line in (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
-        if re.match(r"[a-z0-9]", line)
-    ]
+    """Return a file with the locked versions as constraints of pip."""
     constraints = tmp_path_factory.mktemp("locked") / "constraints.txt"
-    constraints.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _uv("export", "--frozen", "--no-hashes", "--no-emit-project", "--all-extras", "--output-file", constraints)
     return constraints
 
 
 @pytest.fixture(scope="session")
 def wheels(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of the project and of all that is installed here, made once for all processes of a test run.
+    """Return a folder with the wheels of the project and of all packages that the tests install, made once for all workers.
 
-    To read the indexes of eighty packages, with all their versions, takes pip longer than to install them.
+    Without it, pip reads the indexes of eighty packages for each environment, which takes longer than the installation.
     """
     folder = tmp_path_factory.getbasetemp()
     shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "wheels"
@@ -51,18 +53,19 @@ def wheels(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not shared.exists():
             partial = shared.with_suffix(".partial")
-            names = ("installer.txt", "laptop.txt", "image-service.txt")
-            requirements = [f"--requirement={ROOT / 'requirements' / name}" for name in names]
-            _pip("download", "--no-build-isolation", "--no-deps", "--require-hashes", "--dest", partial, *requirements)
-            _pip("download", "--constraint", locked, "--dest", partial, "pytest")
-            _pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", partial, ROOT)
+            extras = [f"--extra={extra}" for extra in ("laptop", "authcallout", "a2a", "mcp")]
+            requirements = folder / "requirements.txt"
+            _uv("export", "--frozen", "--no-dev", "--no-emit-project", *extras, "--output-file", requirements)
+            _pip("wheel", "--no-deps", "--require-hashes", "--wheel-dir", partial, "--requirement", requirements)
+            _pip("download", "--constraint", locked, "--dest", partial, "pytest", f"uv=={version('uv')}")
+            _uv("build", "--wheel", "--out-dir", partial, ROOT)
             partial.rename(shared)
     return shared
 
 
 @pytest.fixture(scope="session")
 def environment_with(wheels: Path, locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Environment]:
-    """Make an empty environment, install the wheel with the named extra ("" for none), and other packages, and return it."""
+    """Return a function that makes an environment with the wheel, the named extra ("" for none), and other packages."""
 
     def create(extra: str, *others: str) -> Environment:
         folder = tmp_path_factory.mktemp(f"with-{extra or 'nothing'}")

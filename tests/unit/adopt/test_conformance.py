@@ -1,4 +1,4 @@
-"""Every adapter keeps the same ten promises. Adapters to frameworks are tested with the real ones, by `make frameworks`."""
+"""Every adapter keeps the same ten promises. `tests.frameworks` tests adapters to frameworks with the real ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ioa import adopt
 from ioa.testing.conformance import CASES, Case
-from tests.frameworks.__main__ import FRAMEWORKS
+from tests.frameworks.test_frameworks import FRAMEWORKS
 from tests.unit.adopt.rows import LACKS, ROWS
 
 
@@ -26,6 +26,6 @@ async def test_adapter_keeps_its_promises(row: str, case: Case, tmp_path: Path) 
 
 
 def test_every_adapter_has_its_row() -> None:
-    """A name of `ioa.adopt` has a row here, or a framework in `make frameworks`."""
+    """A name of `ioa.adopt` has a row here, or a real framework in `tests.frameworks`."""
     assert ROWS.keys() | FRAMEWORKS.keys() == set(adopt.__all__)
     assert LACKS.keys() <= ROWS.keys()
