@@ -14,12 +14,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 SMALLEST: dict[str, str] = {
-    "chaos": "--seconds 5 --seed 1",
     "cold_start": "--starts 1",
     "density": "--agents 2 --seconds 1",
     "discovery": "--set office --json",
     "gateway": "--followers 5 --messages 4 --kills 1 --streams 5",
-    "outages": "'worker killed 2.5' --goals 1",
     "policies": "--games 1 --runs 1 --tasks 50 --turns 20 --rounds 1",
     "prompts": "--walks 20",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",

@@ -58,6 +58,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the random faults in tests/e2e/chaos."""
+    group = parser.getgroup("chaos")
+    group.addoption("--chaos-seconds", type=float, default=60.0, help="duration of the random faults")
+    group.addoption("--chaos-seed", type=int, default=None, help="seed of the random faults; default: a new one")
+    group.addoption("--chaos-nodes", type=int, choices=(1, 3), default=1, help="number of nats-servers")
+    group.addoption("--chaos-tenants", type=int, choices=(0, 1, 2), default=0, help="tenants with credentials; 0: no credentials")
+
+
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 8_000_000_000
 """A run writes a third of it: environments of 600 MB that are made anew, stores, logs."""

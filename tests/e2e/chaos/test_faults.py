@@ -12,7 +12,6 @@ from pathlib import Path
 import nats.errors
 import pytest
 
-from benchmarks.faults import ClockOff, Fault, Killed, NatsEmptied, Poison, Site, VolumeFull, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS, STREAMS
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.concurrency import beside
@@ -21,6 +20,7 @@ from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from tests.rig.deadline import eventually
+from tests.rig.faults import ClockOff, Fault, Killed, NatsEmptied, Poison, Site, VolumeFull, Wiped, suffered
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 from tests.rig.log_checker import check
 from tests.rig.small_volume import open_small_volume

@@ -1,7 +1,4 @@
-"""What is done to a system on purpose: each fault begins, lasts as long as its tester likes, and is made good again.
-
-A random torment, measured outages and tests share them. A fault says in one line what it is, for the tables.
-"""
+"""Faults of a system: each fault begins, lasts as long as the test decides, and is repaired. Random faults and outages use them."""
 
 from __future__ import annotations
 

@@ -1,23 +1,17 @@
-"""Break everything at random for some minutes while twenty goals run at once, and judge what is left.
+"""Random faults for some time while twenty goals run concurrently, and a check of the result.
 
-    make bench BENCHMARK=chaos ARGS="--seconds 300 --seed 7 --nodes 3 --tenants 2"
-
-One fault every few seconds, whatever else is broken: processes are killed, at a fault point or anywhere, frozen, robbed of their
-memory or of their disk; nats-server dies; clocks step; the log refuses writes; goals are cancelled and published again. The seed
-decides what and when. What was killed is started again, and nothing else is. Each goal that is concluded must have come to what was
-known beforehand. What is away for longer than a lease is the matter of `benchmarks.outages`.
+Every few seconds one fault begins, whatever else is broken: processes are killed, at a fault point or anywhere, frozen, or lose
+their memory or their disk; nats-server dies; clocks step; the log rejects writes; goals are cancelled and published again. The seed
+determines the faults and their times. Only killed processes are started again. Each concluded goal must have its known answer.
+Faults that last longer than a lease are in `outages`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import random
-import secrets
 import statistics
-import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,14 +22,12 @@ from pathlib import Path
 
 import nats.errors
 
-from benchmarks import machine
-from benchmarks.faults import ClockOff, Fault, Frozen, Killed, LogFull, MemoryLocked, Site, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS
 from ioa.concurrency import beside
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.telemetry import fault_points
-from ioa.telemetry.logs import configure_logs
+from tests.rig.faults import ClockOff, Fault, Frozen, Killed, LogFull, MemoryLocked, Site, Wiped, suffered
 from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROSTER, ROUTERS, WORKERS, Fleet, open_fleet
 from tests.rig.log_checker import Evidence, check, recovery_after
 from tests.rig.nats_site import NatsSite, open_nats_site
@@ -49,7 +41,6 @@ _GOALS_AT_ONCE = 20
 _PUBLISH_EVERY, _LOOK_EVERY = 0.5, 0.2
 _STEP = timedelta(seconds=90)
 _DRAIN = timedelta(seconds=150)
-_LONGEST_SECONDS = 400.0
 
 
 @dataclass
@@ -177,25 +168,21 @@ def _part(name: str) -> str:
     return name.partition("-")[0]
 
 
-async def run(seconds: float, seed: int, nodes: int, tenants: int) -> bool:
-    """Break the system of each tenant, wait until it is at rest, and print the result; return whether all is well."""
-    secured = f" with credentials of {tenants} tenant(s)" if tenants else ""
-    print(f"seed {seed}, {seconds:g} s, {nodes} nats-server(s){secured}; {machine.describe()}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="ioa-chaos-") as name:
-        folder = Path(name)
-        async with (
-            open_nats_site(folder / "nats", nodes=nodes, tenants=tenants, agents=len(ROSTER)) as site,
-            AsyncExitStack() as stack,
-        ):
-            env = {"IOA_REPLICAS": str(nodes), "IOA_LOG_LEVEL": "error"}
-            runs = []
-            for number, credentials in enumerate(site.credentials):
-                fleet = open_fleet(site.url, folder / f"fleet-{number}", env, credentials=credentials)
-                runs.append(_run(await stack.enter_async_context(fleet), site, number, seconds, seed))
-            return all(await asyncio.gather(*runs))
+async def find_faults(folder: Path, seconds: float, seed: int, nodes: int, tenants: int) -> list[str]:
+    """Break the system of each tenant, wait until it is at rest, and print figures; return what is wrong."""
+    async with (
+        open_nats_site(folder / "nats", nodes=nodes, tenants=tenants, agents=len(ROSTER)) as site,
+        AsyncExitStack() as stack,
+    ):
+        env = {"IOA_REPLICAS": str(nodes), "IOA_LOG_LEVEL": "error"}
+        runs = []
+        for number, credentials in enumerate(site.credentials):
+            fleet = open_fleet(site.url, folder / f"fleet-{number}", env, credentials=credentials)
+            runs.append(_run(await stack.enter_async_context(fleet), site, number, seconds, seed))
+        return [wrong for found in await asyncio.gather(*runs) for wrong in found]
 
 
-async def _run(fleet: Fleet, nats: NatsSite, number: int, seconds: float, seed: int) -> bool:
+async def _run(fleet: Fleet, nats: NatsSite, number: int, seconds: float, seed: int) -> list[str]:
     """Break the system of a tenant; the run of the first tenant also crashes nats-servers."""
     await fleet.start(*CONTROL_PLANE, *WORKERS)
     await fleet.until_online()
@@ -212,10 +199,9 @@ async def _run(fleet: Fleet, nats: NatsSite, number: int, seconds: float, seed: 
     wrong = await asyncio.to_thread(check, evidence)
     _print_faults(chaos.faults, evidence)
     _print_goals(evidence)
-    print("\n" + ("\n".join(wrong[:50]) if wrong else "The checker found nothing wrong."))
     if wrong:
         print(fleet.logs())
-    return not wrong
+    return wrong
 
 
 def _print_faults(faults: Sequence[tuple[str, datetime]], evidence: Evidence) -> None:
@@ -238,19 +224,3 @@ def _print_goals(evidence: Evidence) -> None:
     by_functions = sum(message.header.decided_by is not None and message.header.decided_by.kind == "function" for message in said)
     print(f"{len(evidence.accepted)} messages known to be accepted, {runs} runs of tasks.", end=" ")
     print(f"{by_functions} of {len(said)} messages were decided by agents' own functions.")
-
-
-def main() -> None:
-    """Read the arguments, run, and say by the exit code whether anything was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long faults go on, at most 400")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="which faults, and when")
-    parser.add_argument("--nodes", type=int, choices=(1, 3), default=1, help="nats-servers")
-    parser.add_argument("--tenants", type=int, choices=(0, 1, 2), default=0, help="tenants with credentials; 0: none are needed")
-    given = parser.parse_args()
-    configure_logs("error", "console")
-    sys.exit(0 if asyncio.run(run(min(given.seconds, _LONGEST_SECONDS), given.seed, given.nodes, given.tenants)) else 1)
-
-
-if __name__ == "__main__":
-    main()
