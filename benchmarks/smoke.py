@@ -17,7 +17,6 @@ SMALLEST: dict[str, str] = {
     "cold_start": "--starts 1",
     "density": "--agents 2 --seconds 1",
     "discovery": "--set office --json",
-    "gateway": "--followers 5 --messages 4 --kills 1 --streams 5",
     "policies": "--games 1 --runs 1 --tasks 50 --turns 20 --rounds 1",
     "prompts": "--walks 20",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
