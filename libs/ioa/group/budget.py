@@ -34,8 +34,8 @@ def charge(state: GroupState, said: Said) -> GroupState:
             usage = usage.plus(more)
             charged = task.model_copy(update={"spent": task.spent.plus(more)})
             changed["tasks"] = tuple([charged if other is task else other for other in state.tasks])
-    if usage is not NOTHING:
-        changed["spent"] = state.spent.plus(usage)
+    if (spent := state.spent.plus(usage)) is not state.spent:
+        changed["spent"] = spent
     by = said.message.header.decided_by
     if by is not None and not isinstance(payload, TASK_REPORTS):
         changed["decisions"] = counted_once(state.decisions, by)
@@ -51,12 +51,18 @@ def spent_budget(state: GroupState) -> str | None:
 
 def tokens_left(state: GroupState) -> int | None:
     """Return the tokens that are neither used nor lent; None without a limit."""
-    return _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
+    limit, used = state.limits.max_tokens, state.spent.tokens
+    if state.loans:
+        used += sum([loan.tokens or 0 for loan in state.loans])
+    return None if limit is None else max(0, limit - used)
 
 
 def cost_left(state: GroupState) -> int | None:
     """Return the cost in millionths that is neither used nor lent; None without a limit."""
-    return _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
+    limit, used = state.limits.max_cost_micros, state.spent.cost_micros
+    if state.loans:
+        used += sum([loan.cost_micros or 0 for loan in state.loans])
+    return None if limit is None else max(0, limit - used)
 
 
 def is_exhausted(state: GroupState, unreported: Usage) -> bool:
@@ -103,10 +109,6 @@ def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
             "decisions": counted(state.decisions, closed.decisions) if closed.decisions else state.decisions,
         }
     )
-
-
-def _left(limit: int | None, spent: int, lent: list[int | None]) -> int | None:
-    return None if limit is None else max(0, limit - spent - (sum([share or 0 for share in lent]) if lent else 0))
 
 
 def _share(left: int | None) -> int | None:

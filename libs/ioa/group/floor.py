@@ -58,7 +58,10 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
 
 def granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
     """Return the fields of a state that a grant of the floor changes."""
-    return {"stage": Discussing(holder=agent_id, until=until(state, agent_id, at, within), since=at), "turn": state.turn + 1}
+    return {
+        "stage": Discussing.of_valid(holder=agent_id, until=until(state, agent_id, at, within), since=at),
+        "turn": state.turn + 1,
+    }
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:

@@ -15,7 +15,6 @@ from ioa.group.events import (
     Event,
     Kind,
     MemberJoined,
-    MemberLost,
     MessageRefused,
     RepetitionRefused,
     Said,
@@ -36,6 +35,7 @@ from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, 
 from ioa.group.table import TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
+    ASSIGNMENTS,
     AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -51,6 +51,7 @@ from ioa.protocol.messages import (
     Payload,
     SyncTaskAssignment,
     TaskQuestion,
+    TaskSpec,
     Thinking,
     rejects_of,
 )
@@ -126,7 +127,13 @@ TO_CONCLUDE = Offer(may_conclude=True, concluding=True)
 
 
 def offer(
-    policy: Policy | None, state: GroupState, agent_id: AgentId, *, narrows: bool = True, at: datetime | None = None
+    policy: Policy | None,
+    state: GroupState,
+    agent_id: AgentId,
+    *,
+    narrows: bool = True,
+    chooses: bool = True,
+    at: datetime | None = None,
 ) -> Offer | None:
     """Return the messages that a member may send in the discussion now; None without a turn, or after the discussion.
 
@@ -135,6 +142,7 @@ def offer(
         state: The state of the group.
         agent_id: The member.
         narrows: Whether to find the addressees, which takes time. Default True.
+        chooses: Whether to find the next speakers and exits under a policy, which takes time. Default True.
         at: The time, on which the offer of a free group depends. Default: the begin of the turn.
     """
     if agent_id not in state.floor:
@@ -142,7 +150,7 @@ def offer(
     stage = state.stage
     if isinstance(stage, Discussing):
         if policy is not None:
-            return _offer_in(scene_of(policy, state), agent_id, narrows=narrows)
+            return _offer_in(scene_of(policy, state), agent_id, narrows=narrows, chooses=chooses)
         others = tuple([one for one in state.reachable(at or stage.since) if one != agent_id])
         most = min(len(others), state.turns_left - 1)
         return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
@@ -159,16 +167,16 @@ def offer(
     return None
 
 
-def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool) -> Offer:
+def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool, chooses: bool) -> Offer:
     """Return the messages that the holder of the floor may send under a policy; see `offer`."""
-    if scene.course.opening:
-        assert scene.node.opens is not None
-        return Offer(say=scene.node.opens.say)
-    if scene.course.draft is not None and scene.course.draft.passed:
-        return Offer(again=scene.course.draft.digest)
-    node, state, policy = scene.node, scene.state, scene.policy
+    policy, state, course, node = scene.policy, scene.state, scene.course, scene.node
+    if course.opening:
+        assert node.opens is not None
+        return Offer(say=node.opens.say)
+    if course.draft is not None and course.draft.passed:
+        return Offer(again=course.draft.digest)
     number = state.number_of(agent_id)
-    chosen = scene.course.offered or _choices(scene, number)
+    chosen = course.offered or (_choices(scene, number) if chooses else _NO_CHOICES)
     return Offer(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
@@ -180,23 +188,26 @@ def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool) -> Offer:
         guards=node.guards,
         writes=node.writes,
         invites=_invitable_roles(policy, state, agent_id) if node.invites else (),
-        reviewed=is_draft(policy, state, state.members[number]),
+        reviewed=policy.reviews and is_draft(policy, state, state.members[number]),
         asks=node.asks,
         tasks=node.tasks,
     )
 
 
+_NO_CHOICES = Choices((), 1, ())
+
+
 def _choices(scene: Scene, me: int) -> Choices:
     """Return the next speakers and exits that a floor holder may choose. In a hub only the hub chooses an exit."""
     state, node, others = scene.state, scene.node, may_be_named(scene, me)
-    one_only = len(others) < 2 or is_reviewed(scene.policy, node, state.members[me])
-    most = 1 if one_only else most_named(scene, state.turns_left)
-    ways: tuple[str, ...] = ()
-    if node.turns.mode != "hub" or present_hub(scene) == me:
-        ways = tuple([way.to for way in offered_ways(scene, [way for way in node.exits if way.by == "speaker"])])
+    most, is_hub = 1, node.turns.mode == "hub"
+    if is_hub and len(others) > 1 and not is_reviewed(scene.policy, node, state.members[me]):
+        most = min(len(others), most_named(scene, state.turns_left))
+    exits = [] if is_hub and present_hub(scene) != me else [way for way in node.exits if way.by == "speaker"]
+    ways = tuple([way.to for way in offered_ways(scene, exits)]) if exits else ()
     if END in ways and state.tasks_left(scene.agent(me)):
         ways = tuple([one for one in ways if one != END])
-    return Choices(tuple(map(scene.agent, others)), min(most, max(1, len(others))), ways)
+    return Choices(tuple(map(scene.agent, others)), most, ways)
 
 
 _POSSIBLE: Mapping[Kind, Callable[[GroupState, AgentId, datetime], object]] = {
@@ -266,15 +277,14 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
     cell = row.cells.get(phase)
     if cell is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
-    match event:
-        case Said() if row.sender is Sender.FLOOR_HOLDER:
+    new: Sequence[TaskSpec] = ()
+    if isinstance(event, Said):
+        if row.sender is Sender.FLOOR_HOLDER:
             _check_message(state, event, policy)
-        case MemberLost(agent_id=agent_id) if any(one.human and one.agent_id == agent_id for one in state.members):
-            raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is a person, and persons are never lost.")
-        case MemberJoined():
-            _check_invitation(state, event, policy)
-    payload = event.message.payload if isinstance(event, Said) else None
-    new = payload.tasks if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else ()
+        if isinstance(event.message.payload, ASSIGNMENTS):
+            new = event.message.payload.tasks
+    elif isinstance(event, MemberJoined):
+        _check_invitation(state, event, policy)
     if rejected := exceeded_limit(state, row.kind, limits, new):
         raise rejected
     return row, cell
@@ -282,16 +292,17 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
 
 def _check_sender(state: GroupState, event: Event, row: Row, policy: Policy | None) -> None:
     """Reject a message of another group, and an event of a member that needs the floor and does not have it."""
-    match event:
-        case Said(message=Message(header=header)):
-            sender, turn = header.sender, header.turn
-            if header.comm_id != state.comm_id:
-                raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is for {header.comm_id}, not {state.comm_id}.")
-        case MemberJoined(by=sender, turn=turn) | RepetitionRefused(by=sender, turn=turn) | MessageRefused(by=sender, turn=turn):
-            pass
-        case _:
-            return
-    if not state.is_member(sender):
+    if isinstance(event, Said):
+        header = event.message.header
+        sender, turn = header.sender, header.turn
+        if header.comm_id != state.comm_id:
+            raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is for {header.comm_id}, not {state.comm_id}.")
+    elif isinstance(event, (MemberJoined, RepetitionRefused, MessageRefused)):
+        sender, turn = event.by, event.turn
+    else:
+        return
+    speaks = sender in state.floor
+    if not (speaks or state.is_member(sender)):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"{sender} is no member of {state.comm_id}.")
     if row.sender is Sender.ASSIGNER and sender not in state.hearing:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"{sender} was removed, and may answer no task.")
@@ -299,7 +310,7 @@ def _check_sender(state: GroupState, event: Event, row: Row, policy: Policy | No
         return
     if turn != state.turn:
         raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {turn} is not the current one; that is {state.turn}.")
-    if sender not in state.floor:
+    if not speaks:
         holds = "Others hold" if hides(policy) else f"{', '.join(state.floor) or 'No member'} holds"
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holds} the floor, not {sender}.")
 
@@ -336,11 +347,14 @@ def _check_message(state: GroupState, said: Said, policy: Policy | None) -> None
     payload, sender = said.message.payload, said.message.header.sender
     if isinstance(payload, _ALWAYS_OFFERED):
         return
-    narrows = isinstance(payload, Discussion) and bool(payload.to)
-    offered = offer(policy, state, sender, narrows=narrows, at=said.at)
+    narrows, ends = False, isinstance(payload, ConcludeGroupDiscussion)
+    chooses = ends
+    if isinstance(payload, Discussion):
+        narrows, ends = bool(payload.to), payload.go == END
+        chooses = bool(payload.go or payload.next_speaker or payload.next_speakers or payload.question)
+    offered = offer(policy, state, sender, narrows=narrows, chooses=chooses, at=said.at)
     assert offered is not None, "a member with the floor has an offer"
-    is_end = isinstance(payload, ConcludeGroupDiscussion) or (isinstance(payload, Discussion) and payload.go == END)
-    if is_end and (left := state.tasks_left(sender)):
+    if ends and (left := state.tasks_left(sender)):
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
     if isinstance(payload, Discussion):
         check_discussion(offered, payload)
@@ -348,7 +362,7 @@ def _check_message(state: GroupState, said: Said, policy: Policy | None) -> None
         check_decision(state, payload)
     else:
         _check_work(offered, payload)
-    if rejects_of(payload) and not offered.tasks and getattr(payload, "conclusion", None) is None:
+    if not offered.tasks and rejects_of(payload) and getattr(payload, "conclusion", None) is None:
         why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
 
@@ -388,7 +402,7 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         more = names or said.go is not None or said.fields or said.question or said.to or said.writes
         if more or said.content != offered.say:
             raise IllegalEventError(RejectionCode.BAD_OPENING, f"The node opens with these words and nothing else: {offered.say}")
-    if why := _wrong_names(offered, said, names):
+    if (names or offered.must_name) and (why := _wrong_names(offered, said, names)):
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     if said.go is not None and (names or said.go not in offered.go):
         legal = f"choose one of {', '.join(offered.go)}" if offered.go else "the policy selects the exit"
@@ -421,7 +435,8 @@ def _check_content(offered: Offer, said: Discussion) -> None:
         heard = f"hearers: {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
     _check_guards(offered, said)
-    check_fields(offered.form, said.fields)
+    if offered.form or said.fields:
+        check_fields(offered.form, said.fields)
     if unknown := [name for name in said.writes if name not in offered.writes]:
         known = f"choose of {', '.join(offered.writes)}" if offered.writes else "leave `writes` out"
         raise IllegalEventError(RejectionCode.BAD_FORM, f"No text {', '.join(unknown)} of the board is written here; {known}.")

@@ -143,17 +143,17 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         return floor.gather(after, named, said.at, votes=votes, form=payload.question)
     sender, course = said.message.header.sender, state.course
     number = state.number_of(sender)
-    if is_draft(policy, state, state.members[number]):
+    if policy.reviews and is_draft(policy, state, state.members[number]):
         return deciding.ask_reviewer(scene_of(policy, state), number, payload, said.at)
     assert course is not None
     node = policy.nodes[course.node]
     is_compared = not (course.opening or node.turns.mode == "hub" or node.form or node.writes or node.review)
     spoken = floor.spoken(state, monologue=_check_remark(state, said) if is_compared else None)
-    state = count_turn(state, policy, sender, payload.fields, payload.writes, **spoken)
+    state = count_turn(state, policy, number, payload.fields, payload.writes, **spoken)
     scene = scene_of(policy, state)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
     then = Next(payload.go, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
-    if due := deciding.watching(policy, scene.course, state.members[number], state.turns_taken):
+    if policy.watchers and (due := deciding.watching(policy, scene.course, state.members[number], state.turns_taken)):
         return deciding.ask_watchers(scene, said.at, due, then)
     return deciding.go_on_after(scene, said.at, then, payload.content)
 
@@ -175,7 +175,7 @@ def _check_remark(state: GroupState, said: Said) -> Monologue | None:
             way_out = way_out if state.course is None else "or pass"
             why = f"You said the same in turn {remark.turn}, and nothing has happened since. Say something new, {way_out}."
             raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=remark.turn)
-    return Monologue(by=speaker, remarks=(*made, Remark(turn=state.turn, sketch=sketch))[-MAX_REMARKS:])
+    return Monologue.of_valid(by=speaker, remarks=(*made, Remark.of_valid(turn=state.turn, sketch=sketch))[-MAX_REMARKS:])
 
 
 def forget_monologue(before: GroupState, state: GroupState, event: Event) -> GroupState:
@@ -246,7 +246,7 @@ def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         state = state.model_copy(update=spoken)
     else:
         fields = {} if stage.form else payload.fields
-        state = count_turn(state, policy, sender, fields, payload.writes, **spoken)
+        state = count_turn(state, policy, state.number_of(sender), fields, payload.writes, **spoken)
         state = deciding.note_watchers(policy, state, sender)
     return _go_on_without_seats(state, said.at, policy, payload.content)
 
@@ -425,7 +425,7 @@ def _silence(
         after = _close_seats(after, silent)
     if led is not None:
         for agent in silent:
-            after = count_turn(after, led, agent)
+            after = count_turn(after, led, state.number_of(agent))
     if isinstance(state.stage, Gathering):
         return _go_on_without_seats(after, at, policy)
     return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after), at)
@@ -438,7 +438,7 @@ def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | N
     scene, number = scene_of(policy, state), state.number_of(waiter)
     if number in scene.present or not scene.present:
         return grant(scene, number, at)
-    counted = count_turn(state, policy, waiter).model_copy(update={"silences": state.silences + 1})
+    counted = count_turn(state, policy, number).model_copy(update={"silences": state.silences + 1})
     return proceed(scene_of(policy, counted), at)
 
 
@@ -451,7 +451,13 @@ def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | 
 
 
 def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupState:
-    """Mark a member as lost and suspect its tasks; its floor, seat or decision goes to another member, uncounted."""
+    """Mark a member as lost and suspect its tasks; its floor, seat or decision goes to another member, uncounted.
+
+    Raises:
+        IllegalEventError: The member is a person.
+    """
+    if any(one.human and one.agent_id == lost.agent_id for one in state.members):
+        raise IllegalEventError(RejectionCode.NO_CHANGE, f"{lost.agent_id} is a person, and persons are never lost.")
     if lost.agent_id not in state.living():
         return state
     after = _mark(state, lost.agent_id, lost=True, lost_at=lost.at)

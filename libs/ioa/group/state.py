@@ -663,7 +663,9 @@ class GroupState(GoalReference):
     @property
     def turns_left(self) -> int:
         """The number of turns that are neither used, nor needed for seats, nor lent to nested groups."""
-        used = self.turns_taken + self.nested_turns + sum([loan.turns for loan in self.loans])
+        used = self.turns_taken + self.nested_turns
+        if self.loans:
+            used += sum([loan.turns for loan in self.loans])
         if isinstance(self.stage, Gathering):
             used += len(self.stage.seats)
         return max(0, self.limits.max_turns - used)
@@ -739,7 +741,10 @@ class GroupState(GoalReference):
 
     def number_of(self, agent_id: AgentId) -> int:
         """Return the position of a member in the order of joining."""
-        return [member.agent_id for member in self.members].index(agent_id)
+        for number, member in enumerate(self.members):
+            if member.agent_id == agent_id:
+                return number
+        raise ValueError(f"{agent_id} is no member of {self.comm_id}.")
 
     def living(self) -> tuple[AgentId, ...]:
         """Return the members with a valid lease that are not removed, in the order of joining."""

@@ -332,7 +332,7 @@ Payload = Annotated[
 TASK_REPORTS = (InformTaskProgress, InformTaskResult)
 """The kinds that an assignee may send without the floor."""
 
-_ASSIGNMENTS = (SyncTaskAssignment, AsyncTaskAssignment)
+ASSIGNMENTS = (SyncTaskAssignment, AsyncTaskAssignment)
 
 MAY_REJECT = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause, ConcludeGroupDiscussion, Conclusion)
 """The kinds that may reject results."""
@@ -380,7 +380,7 @@ class Message(Model):
 
     @model_validator(mode="after")
     def _task_ids_are_unique(self) -> Message:
-        if isinstance(self.payload, _ASSIGNMENTS):
+        if isinstance(self.payload, ASSIGNMENTS):
             ids = [task.task_id for task in self.payload.tasks]
             if len(set(ids)) != len(ids):
                 raise ValueError("an assignment names one task id twice")

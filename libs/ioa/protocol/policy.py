@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -591,6 +591,7 @@ class Watcher(PolicyPart):
         return self
 
 
+T = TypeVar("T")
 Roles = frozenset[int]
 """Roles by their indices in the policy."""
 
@@ -709,9 +710,16 @@ class Policy(PolicyPart):
         return frozenset([number for number, role in enumerate(self.roles) if role.secret])
 
     @cached_property
-    def known_members(self) -> dict[Roles, tuple[Any, Any]]:
-        """The last members of a group without some secret roles, by these roles: the members, and the result."""
+    def _of_members(self) -> dict[Hashable, tuple[Any, Any]]:
         return {}
+
+    def of_members(self, key: Hashable, members: Sequence[Any], compute: Callable[[], T]) -> T:
+        """Return a value that depends on the members of a group, cached for the last members, which rarely change."""
+        known = self._of_members.get(key)
+        if known is None or known[0] is not members:
+            known = self._of_members[key] = members, compute()
+        value: T = known[1]
+        return value
 
     @cached_property
     def digest(self) -> str:

@@ -36,12 +36,16 @@ class Usage(Model):
         return min(MAX_COUNT, self.tokens_in + self.tokens_out)
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum."""
-        return Usage(**{name: min(MAX_COUNT, count + getattr(other, name)) for name, count in self})
+        """Return the sum; without more usage this object itself."""
+        more = other.__dict__
+        if not any(more.values()):
+            return self
+        return Usage.of_valid(**{name: min(MAX_COUNT, count + more[name]) for name, count in self.__dict__.items()})
 
     def beyond(self, earlier: Usage) -> Usage:
         """Return the difference to an earlier total, at least 0."""
-        return Usage(**{name: max(0, count - getattr(earlier, name)) for name, count in self})
+        less = earlier.__dict__
+        return Usage.of_valid(**{name: max(0, count - less[name]) for name, count in self.__dict__.items()})
 
 
 NOTHING = Usage()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ioa.group.state import Concluding, Course, Ended, GroupState, Member
@@ -15,6 +14,7 @@ class Scene(NamedTuple):
     """A group in a node of its policy. Members are identified by their index, in the order of joining.
 
     Attributes:
+        course: The position in the policy.
         places: The holders of the node's roles, in the order of the roles, then of joining; removed members keep their place.
         cast: Holders that are not removed.
         present: Living members of the cast that have a turn left.
@@ -22,20 +22,16 @@ class Scene(NamedTuple):
 
     policy: Policy
     state: GroupState
+    course: Course
     node: Node
     places: Sequence[int]
     cast: tuple[int, ...]
     present: tuple[int, ...]
 
-    @property
-    def course(self) -> Course:
-        """Where the group is in its policy."""
-        assert self.state.course is not None
-        return self.state.course
-
     def with_course(self, **changed: object) -> Scene:
         """Return the same scene with a changed course."""
-        return self._replace(state=self.state.model_copy(update={"course": self.course.model_copy(update=changed)}))
+        course = self.course.model_copy(update=changed)
+        return self._replace(course=course, state=self.state.model_copy(update={"course": course}))
 
     def holders(self, role: str) -> tuple[int, ...]:
         """Return the present holders of a role of the node."""
@@ -61,13 +57,18 @@ def scene_of(policy: Policy, state: GroupState) -> Scene:
     """Return the scene of a group that its policy leads."""
     course, members = state.course, state.members
     assert course is not None
-    roles = policy.speaking[course.node]
-    places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
-    cast = tuple([number for number in places if not members[number].removed])
-    present = tuple([number for number in cast if not members[number].lost])
+    number = course.node
+    places, cast, present = policy.of_members(number, members, lambda: _cast(policy, members, number))
     if course.total:
-        present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(policy, state, policy.nodes[course.node], places, cast, present)
+        present = tuple([one for one in present if _has_a_turn(policy, policy.speaking[number], members, course, one)])
+    return Scene(policy, state, course, policy.nodes[number], places, cast, present)
+
+
+def _cast(policy: Policy, members: Sequence[Member], node: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the places of a node, its cast, and the living members of the cast."""
+    places = _places(policy.speaking[node], policy.secrets, tuple([member.roles for member in members]))
+    cast = tuple([number for number in places if not members[number].removed])
+    return places, cast, tuple([number for number in cast if not members[number].lost])
 
 
 def members_in_order(
@@ -87,7 +88,6 @@ def members_in_order(
     return in_order, tuple([one.model_copy(update={"members": tuple(sorted(one.members, key=in_order.index))}) for one in cast])
 
 
-@lru_cache(maxsize=1_024)
 def _places(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """Return the holders of a node's roles in the order of the roles, then of joining.
 
@@ -105,8 +105,9 @@ def _places(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[i
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:
     """Whether a member has a turn left in one of its roles here."""
-    caps = [policy.roles[role].at_most for role in roles if role in members[number].roles]
-    return any(cap is None or course.total[number] < cap for cap in caps)
+    held, taken = members[number].roles, course.total[number]
+    caps = [policy.roles[role].at_most for role in roles if role in held]
+    return None in caps or taken < max([cap for cap in caps if cap is not None], default=0)
 
 
 class Part(NamedTuple):

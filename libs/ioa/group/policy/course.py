@@ -135,15 +135,14 @@ def gather(scene: Scene, numbers: Iterable[int], at: datetime, *, votes: Votes |
 def count_turn(
     state: GroupState,
     policy: Policy,
-    agent_id: AgentId,
+    number: int,
     fields: Mapping[str, FieldValue] | None = None,
-    writes: Iterable[str] = (),
+    writes: Collection[str] = (),
     **more: object,
 ) -> GroupState:
     """Count a turn of a member, spoken or silent, and note the fields and texts that it wrote; `more` changes the state too."""
     course = state.course
     assert course is not None
-    number = state.number_of(agent_id)
     changed: dict[str, Any] = {
         "turns": course.turns + 1,
         "taken": _one_more(course.taken, number),
@@ -158,10 +157,11 @@ def count_turn(
         changed["told"] = tuple(
             [_replace_value(before, number, fields.get(one.name)) for one, before in zip(tested, told, strict=True)]
         )
-    board = {one.name: one for one in course.board}
-    for name in writes:
-        board[name] = Version(name, board[name].version + 1 if name in board else 1, number)
-    changed["board"] = tuple(board.values())
+    if writes:
+        board = {one.name: one for one in course.board}
+        for name in writes:
+            board[name] = Version(name, board[name].version + 1 if name in board else 1, number)
+        changed["board"] = tuple(board.values())
     return state.model_copy(update={"course": course.model_copy(update=changed), **more})
 
 
@@ -242,7 +242,7 @@ def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
 
 def _next_floor(scene: Scene, at: datetime, named: int | None) -> GroupState | None:
     """Grant floors by the turns of a node, or ask for the next speaker; None if no member is present."""
-    if (first := opener(scene)) is not None:
+    if scene.node.opens is not None and (first := opener(scene)) is not None:
         return grant(scene, first, at)
     mode = scene.node.turns.mode
     if mode == "together":
@@ -258,7 +258,7 @@ def _next_floor(scene: Scene, at: datetime, named: int | None) -> GroupState | N
 def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
     """Grant the floor to a member of the cast."""
     opens = scene.node.opens
-    opening = opens is not None and bool(opens.say) and speaker == opener(scene)
+    opening = opens is not None and opens.say != "" and speaker == opener(scene)
     if scene.course.opening is not opening:
         scene = scene.with_course(opening=opening)
     return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker))
@@ -266,10 +266,9 @@ def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
 
 def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
     """Return the longest timeout of a speaker's roles in the node; None if they have none."""
-    held = scene.state.members[speaker].roles
-    roles = [scene.policy.roles[scene.policy.role_numbers[name]] for name in scene.node.roles]
-    times = [role.timeout for role in roles if role.timeout is not None and scene.policy.role_numbers[role.name] in held]
-    return max(times, default=None)
+    policy, held = scene.policy, scene.state.members[speaker].roles
+    roles = [policy.roles[number] for number in policy.speaking[scene.course.node] if number in held]
+    return max([role.timeout for role in roles if role.timeout is not None], default=None)
 
 
 def end_discussion(state: GroupState, at: datetime) -> GroupState:

@@ -125,7 +125,7 @@ def _reject_finally(scene: Scene, at: datetime) -> GroupState:
         whose = "" if policy.secrets else f" of {author}"
         why = f"{review.by} rejected every draft{whose} in node {scene.node.name}; the group ended."
         return floor.end(scene.state, Reason.REFUSED, why, at)
-    return proceed(scene_of(policy, count_turn(scene.state, policy, author)), at)
+    return proceed(scene_of(policy, count_turn(scene.state, policy, draft.by)), at)
 
 
 def go_on_after(scene: Scene, at: datetime, then: Next, words: str | None) -> GroupState:

@@ -34,8 +34,6 @@ def check_fields(blanks: Form, given: Mapping[str, FieldValue]) -> None:
     Raises:
         IllegalEventError: The error names the field and its values.
     """
-    if not blanks and not given:
-        return
     known = {blank.name: blank for blank in blanks}
     for name in given:
         if name not in known:

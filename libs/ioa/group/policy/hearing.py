@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from ioa.group.events import (
     Event,
@@ -78,14 +78,15 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
         case Said(message=message) if not isinstance(state.stage, Concluding) and not isinstance(
             message.payload, ConcludeGroupDiscussion | Conclusion
         ):
-            told = _told(policy, state, course, message)
+            told: Set[AgentId] = _told(policy, state, course, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
-            told = {by}
+            told = frozenset([by])
         case QuestionAnswered() if isinstance(state.stage, Waiting) and state.question is not None:
             told = _hearing(policy, state, state.stage.waiter)
         case _:
             return state.hearing
-    return tuple([one.agent_id for one in state.members if not one.removed and (one.agent_id in told or hears_all(policy, one))])
+    everything = policy.of_members("all", state.members, lambda: {one.agent_id for one in state.members if hears_all(policy, one)})
+    return tuple([one for one in state.hearing if one in told or one in everything])
 
 
 def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
@@ -155,17 +156,14 @@ def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[M
     hidden = policy.secrets.difference(to.roles)
     if not hidden or hears_all(policy, to):
         return members
-    known: tuple[Member, ...]
-    last, known = policy.known_members.get(hidden, (None, ()))
-    if last is not members:  # members rarely change, and copies of them are half of the cost of a view
-        known = tuple(
-            [one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])}) for one in members]
-        )
-        policy.known_members[hidden] = (members, known)
-    return known
+
+    def without_hidden(one: Member) -> Member:
+        return one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])})
+
+    return policy.of_members(hidden, members, lambda: tuple(map(without_hidden, members)))
 
 
-def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> set[AgentId]:
+def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> Set[AgentId]:
     """Return the members that hear a message; members that hear all are added later."""
     sender, payload, stage = message.header.sender, message.payload, state.stage
     if isinstance(stage, Asking) and stage.about != "review":
@@ -183,9 +181,16 @@ def _told(policy: Policy, state: GroupState, course: Course, message: Message) -
     return told & {sender, *payload.to} if isinstance(payload, Discussion) and payload.to else told
 
 
-def _hearing(policy: Policy, state: GroupState, agent_id: AgentId) -> set[AgentId]:
-    speaker = state.members[state.number_of(agent_id)]
-    return {one.agent_id for one in hearing(policy, state, speaker, state.members)}
+def _hearing(policy: Policy, state: GroupState, agent_id: AgentId) -> frozenset[AgentId]:
+    speaker, course = state.members[state.number_of(agent_id)], state.course
+    assert course is not None
+
+    def compute() -> frozenset[AgentId]:
+        return frozenset([one.agent_id for one in hearing(policy, state, speaker, state.members)])
+
+    if isinstance(state.stage, Gathering):  # those that speak in parallel may not hear each other
+        return compute()
+    return policy.of_members((course.node, speaker.agent_id), state.members, compute)
 
 
 def _task_of(state: GroupState, event: Event) -> Task | None:
