@@ -24,7 +24,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
-from ioa.protocol.team import TeamSpec, team_of
+from ioa.protocol.team import read_toml
 from ioa.protocol.usage import Usage
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import say
@@ -40,45 +40,57 @@ _CARDS = {
     WRITER: ("Writes reports in Markdown and HTML", ("write two paragraphs on this",)),
     READER: ("Reads web pages and says what is in them", ("what does this page say on colours?",)),
 }
-_TEAM = {
-    "team": "paper",
-    "leader": "editor",
-    "roles": {"editor": DESK, "writer": WRITER, "critic": ANALYST},
-    "nodes": [
-        {"name": "outline", "roles": ["editor"], "then": "draft"},
-        {"name": "draft", "roles": ["writer"], "visits": 3, "then": "review"},
-        {
-            "name": "review",
-            "roles": ["critic"],
-            "max": 1,
-            "exits": [
-                {"to": "release", "by": "speaker"},
-                {"to": "draft", "by": "speaker"},
-                {"to": "release"},
-            ],
-        },
-        {"name": "release", "roles": ["editor"]},
-    ],
-}
+_TEAM = read_toml(f"""
+team = "paper"
+leader = "editor"
+[roles]
+editor = "{DESK}"
+writer = "{WRITER}"
+critic = "{ANALYST}"
+[[nodes]]
+name = "outline"
+roles = ["editor"]
+then = "draft"
+[[nodes]]
+name = "draft"
+roles = ["writer"]
+visits = 3
+then = "review"
+[[nodes]]
+name = "review"
+roles = ["critic"]
+max = 1
+exits = [{{ to = "release", by = "speaker" }}, {{ to = "draft", by = "speaker" }}, {{ to = "release" }}]
+[[nodes]]
+name = "release"
+roles = ["editor"]
+""")
 OFFER = "Make an offer to our oldest customer"
-DECIDED: dict[str, object] = {
-    "team": "offer",
-    "leader": "boss",
-    "roles": {"editor": DESK, "writer": WRITER, "boss": {"human": "anna", "prompt": "You decide what customers are offered."}},
-    "nodes": [
-        {"name": "offer", "roles": ["editor"], "then": "answer"},
-        {
-            "name": "answer",
-            "roles": ["boss"],
-            "prompt": "Say whether we offer it, and how many at most.",
-            "visits": 3,
-            "form": {"agrees": "yes/no", "amount": "1..9?"},
-            "max": 1,
-            "exits": [{"to": "write", "by": "speaker"}, {"to": "offer"}],
-        },
-        {"name": "write", "roles": ["writer"], "review": {"by": "boss"}, "max": 1},
-    ],
-}
+DECIDED = read_toml(f"""
+team = "offer"
+leader = "boss"
+[roles]
+editor = "{DESK}"
+writer = "{WRITER}"
+boss = {{ human = "anna", prompt = "You decide what customers are offered." }}
+[[nodes]]
+name = "offer"
+roles = ["editor"]
+then = "answer"
+[[nodes]]
+name = "answer"
+roles = ["boss"]
+prompt = "Say whether we offer it, and how many at most."
+visits = 3
+form = {{ agrees = "yes/no", amount = "1..9?" }}
+max = 1
+exits = [{{ to = "write", by = "speaker" }}, {{ to = "offer" }}]
+[[nodes]]
+name = "write"
+roles = ["writer"]
+review = {{ by = "boss" }}
+max = 1
+""")
 AVERAGES = "product,average\nNotebook,7.57\nPhone,7.01\nLamp,6.85\n"
 
 
@@ -176,11 +188,9 @@ class Stage:
 
     async def reviewed(self) -> CommId:
         """Play a goal under a policy, up to a second review: what was written went back once."""
-        order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": _TEAM})
-        assert isinstance(order.team, TeamSpec)
-        goal_id = await self._plane.client.submit(order)
+        goal_id = await self._plane.client.submit(GoalOrder(goal="Write a page on how units sell", team=_TEAM))
         ticket = await eventually(lambda: self._ticket(goal_id))
-        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
+        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=_TEAM.policy.digest)
         room = (await self._plane.network.launch(request)).state.comm_id
         await self.say(room, DESK, Discussion(content="Three parts: figures, what stands out, what to do."))
         await self.say(room, WRITER, Discussion(content="Notebooks sell best, at 7.57 units."))
@@ -190,11 +200,9 @@ class Stage:
 
     async def decided(self, goal_id: GoalId | None = None) -> tuple[GoalId, CommId]:
         """Play a goal in which a person decides, up to its first turn, or begin one now."""
-        order = GoalOrder.model_validate({"goal": OFFER, "team": team_of(DECIDED)})
-        assert isinstance(order.team, TeamSpec)
-        goal_id = goal_id or await self._plane.client.submit(order)
+        goal_id = goal_id or await self._plane.client.submit(GoalOrder(goal=OFFER, team=DECIDED))
         ticket = await eventually(lambda: self._ticket(goal_id))
-        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
+        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=DECIDED.policy.digest)
         room = (await self._plane.network.launch(request)).state.comm_id
         await self.say(room, DESK, Discussion(content="Notebooks sell best. Shall we offer three of them at half the price?"))
         return goal_id, room

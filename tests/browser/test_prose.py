@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from ioa.protocol.ids import CommId, GoalId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
 from tests.browser.looking import Looking
 from tests.browser.staging import ANALYST, DESK, Stage
 
@@ -76,31 +76,6 @@ async def test_what_agents_write_is_no_markup(looking: Looking, stage: Stage, ur
     await expect(said.nth(2)).to_contain_text("deep")
     assert await page.evaluate("[window.hurt ?? 0, document.querySelectorAll('#log img, #log script').length]") == [0, 0]
     assert [one for one in asked if not one.startswith(url)] == []
-    assert looking.complaints == []
-
-
-async def test_marks_that_turn_the_reading_order_are_seen(looking: Looking, stage: Stage, url: str) -> None:
-    """In a message, drawn as Markdown or as it was written, in tasks, in titles and tooltips, as on a terminal."""
-    turned = "pay \u202eeve\u202c, not\u2066 bob\u200f\u061c\x1b\x7f\r\nsoon"
-    seen = "pay \ufffdeve\ufffd, not\ufffd bob\ufffd\ufffd\u241b\ufffd"
-    goal_id = await stage.launched(f"{turned} goal")
-    room = await stage.opened(goal_id, ANALYST)
-    await stage.say(room, DESK, Discussion(content=turned, next_speaker=ANALYST))
-    await stage.say(room, ANALYST, Discussion(content=f"**b** `{turned}` [a](https://x.example/\u202e)", next_speaker=DESK))
-    await stage.say(room, DESK, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t3-1"), assignee=ANALYST, task_desc=turned),)))
-    page = await looking.signed_in(url)
-    await page.goto(url)
-    await expect(page.get_by_text(f"{seen}").first).to_be_visible()
-    await page.goto(f"{url}/goals/{goal_id}")
-    said = page.locator("#log .msg .body")
-    for place in (1, 2, 3):
-        await expect(said.nth(place)).to_contain_text(seen)
-    await expect(said.nth(2).locator("code")).to_contain_text(seen)
-    told = await page.evaluate(
-        """() => [document.title, document.body.innerHTML, ...[...document.querySelectorAll("*")].flatMap((one) =>
-             [one.value ?? "", ...[...one.attributes].map((other) => other.value)])].join("")"""
-    )
-    assert [mark for mark in "\u202e\u202c\u2066\u200f\u061c\x1b\x7f" if mark in told] == []
     assert looking.complaints == []
 
 

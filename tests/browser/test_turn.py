@@ -10,7 +10,6 @@ from ioa.group.events import Said
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import AskUser, Discussion
 from ioa.protocol.operation.api_keys import KeyId, written_key
-from ioa.protocol.team import team_of
 from ioa_testkit.planes import Plane
 from tests.browser.looking import PHONE, Looking
 from tests.browser.staging import DECIDED, DESK, OFFER, WRITER, Stage
@@ -28,7 +27,7 @@ async def _said(plane: Plane, room: CommId) -> list[str]:
 
 async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
     """From launch to conclusion by the page alone, and the keyboard: a form, a review, the result; what cannot be done says why."""
-    await plane.client.put_team(team_of(DECIDED))
+    await plane.client.put_team(DECIDED)
     page = await looking.signed_in(url)
     await page.goto(url)
     await page.get_by_label("Which team").select_option("offer")

@@ -31,6 +31,7 @@ async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stag
     assert looking.complaints == []
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert await page.context.cookies() == []
     await page.get_by_label("Key").fill("ioa_web_wrong")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("key is unknown")

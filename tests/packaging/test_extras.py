@@ -115,12 +115,6 @@ def test_the_command_line_works_on_the_base(bare: Environment) -> None:
     assert (done.returncode, "run" in done.stdout, done.stderr) == (0, True, "")
 
 
-def test_the_demo_without_the_extra_says_which_one_it_needs(bare: Environment) -> None:
-    """On the base, `ioa demo` names the extra that brings all of it, and starts nothing."""
-    done = bare.run("ioa", "demo")
-    assert (done.returncode, "pip install 'internet-of-agents[laptop]'" in done.stderr) == (2, True), done.stderr
-
-
 def test_a_part_of_the_library_costs_no_more_than_itself(bare: Environment) -> None:
     """The names of `ioa` are loaded when they are first used: whoever wants its errors does not load pydantic."""
     loaded = bare.python("import sys, ioa; from ioa import TaskError; print(*{name.partition('.')[0] for name in sys.modules})")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.environment import ROOT, Environment
-from tests.packaging.readme_session import blocks_of, go_through, left_to_ci, pip_from, shown_output
+from tests.packaging.readme_session import go_through, left_to_ci, pip_from, shown_output
 
 _PAGES = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "files.md", "publishing.md")]
 _CLONE = "```sh\ngit clone https://example.org/somebody/ioa.git && cd ioa\n```"
@@ -104,34 +104,6 @@ def test_what_the_readme_test_cannot_run_is_run_by_ci() -> None:
     assert left_to_ci((ROOT / "README.md").read_text(encoding="utf-8")) - set(ci) == set()
 
 
-def test_a_page_is_gone_through_in_order(copy: Path, tmp_path: Path) -> None:
-    """Folders, environments, files and commands that stay last from block to block; what stays is ended at the end."""
-    page = """
-```sh
-git clone https://example.org/somebody/copy.git && cd copy   # the tree
-test -f pyproject.toml
-make test
-```
-```python
-# answer.py
-ANSWER = 42
-```
-```sh
-python3 -c 'import answer; print("the answer:", \\
-  answer.ANSWER)'
-python3 -c 'import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print("ready", flush=True); time.sleep(99)' &  # it
-```
-```python
-print("in between")
-```
-"""
-    code, output = go_through(page, copy, tmp_path / "home")
-    assert (code, [line for line in output.splitlines() if not line.startswith("[line")]) == (
-        0,
-        ["the answer: 42", "in between"],
-    ), output
-
-
 @pytest.mark.parametrize(
     "block",
     [
@@ -147,10 +119,3 @@ def test_a_page_that_does_not_work_fails(block: str, tmp_path: Path) -> None:
     """A command, a command that stays, or Python that fails is not hidden by what comes after it."""
     code, _ = go_through(f"{block}\n```sh\ntrue\n```\n", ROOT, tmp_path / "home")
     assert code != 0
-
-
-@pytest.mark.parametrize("kind", ["", "bash"])
-def test_a_fence_nobody_checks_is_refused(kind: str) -> None:
-    """A block of a kind that has no check is an error that names its line."""
-    with pytest.raises(ValueError, match="line 3: a fence of kind"):
-        blocks_of(f"# A page\n\n```{kind}\nls\n```\n")

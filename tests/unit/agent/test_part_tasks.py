@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
-from ioa.protocol.team import team_of
+from ioa.protocol.team import read_toml
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
@@ -17,11 +15,17 @@ from tests.unit.agent.test_parts import agent, answered, concluded, said
 from tests.unit.group.scenario import START
 from tests.unit.group.test_policy import group
 
-CREW: dict[str, Any] = {
-    "team": "crew",
-    "roles": {"lead": {"agent": "host"}, "hand": {"agent": "smith"}},
-    "nodes": [{"name": "work", "roles": ["lead"], "tasks": True, "max": 1}],
-}
+CREW = read_toml("""
+team = "crew"
+[roles]
+lead = "host"
+hand = "smith"
+[[nodes]]
+name = "work"
+roles = ["lead"]
+tasks = true
+max = 1
+""")
 
 
 async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System) -> None:
@@ -40,7 +44,7 @@ async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System
         return answered(type="DISCUSSION", content="The seam is done.")
 
     told: list[str] = []
-    order = GoalOrder(goal="Build a bridge.", team=team_of(CREW))
+    order = GoalOrder(goal="Build a bridge.", team=CREW)
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
     finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
     assert (finished.result.content, told, said(finished)) == (
@@ -57,7 +61,7 @@ async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> 
     ]
     model = ScriptedModel([*given, answered(type="DISCUSSION", content="Nobody debates."), concluded("There is no such team.")])
     told: list[str] = []
-    order = GoalOrder(goal="Build a bridge.", team=team_of(CREW))
+    order = GoalOrder(goal="Build a bridge.", team=CREW)
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
     finished = await ioa_system.run(order, agents=both, model=model)
     _, second, third, _ = (asked.prompt for asked in model.asked)

@@ -13,22 +13,27 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion, Pass, PassCause
-from ioa.protocol.team import team_of
+from ioa.protocol.team import read_toml
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 from ioa_testkit.finished import FinishedGoal
 from tests.rig.deadline import eventually
 
-TALK: dict[str, Any] = {
-    "team": "talk",
-    "roles": {"host": {"agent": "host", "prompt": "Be kind."}, "guest": {"need": "gardens and flowers"}},
-    "nodes": [
-        {"name": "talk", "roles": ["host", "guest"], "opens": {"role": "host", "say": "Welcome: to all."}, "prompt": "Be brief.",
-         "max": 3, "exits": [{"to": "end", "by": "speaker"}, {"to": "end"}]},
-    ],
-}  # fmt: skip
-ORDER = GoalOrder(goal="Talk of gardens.", team=team_of(TALK))
+TALK = read_toml("""
+team = "talk"
+[roles]
+host = { agent = "host", prompt = "Be kind." }
+guest = { need = "gardens and flowers" }
+[[nodes]]
+name = "talk"
+roles = ["host", "guest"]
+opens = { role = "host", say = "Welcome: to all." }
+prompt = "Be brief."
+max = 3
+exits = [{ to = "end", by = "speaker" }, { to = "end" }]
+""")
+ORDER = GoalOrder(goal="Talk of gardens.", team=TALK)
 
 
 def agent(name: str, does: str, told: list[str]) -> Agent:
@@ -85,11 +90,24 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     assert "host cannot be the next speaker; the policy selects it: name no member." in second.prompt
 
 
+PASSED = read_toml("""
+team = "t"
+leader = "host"
+[roles]
+host = "host"
+guest = "guest"
+judge = "judge"
+[[nodes]]
+name = "talk"
+roles = ["guest", "host"]
+max = 2
+asked = "turn"
+exits = [{ to = "end", by = "judge" }]
+""")
+
+
 async def test_a_function_passes_its_turn(ioa_system: System) -> None:
     """At once, with the reason on record and no try used up; a decision is left to its default, and the group goes on."""
-    roles = {"host": {"agent": "host"}, "guest": {"agent": "guest"}, "judge": {"agent": "judge"}}
-    talk = {"name": "talk", "roles": ["guest", "host"], "max": 2, "asked": "turn", "exits": [{"to": "end", "by": "judge"}]}
-    team = team_of({"team": "t", "leader": "host", "roles": roles, "nodes": [talk]})
     tries: list[str] = []
 
     def serving(name: str) -> Agent:
@@ -102,23 +120,36 @@ async def test_a_function_passes_its_turn(ioa_system: System) -> None:
 
         return this
 
-    finished = await ioa_system.run(GoalOrder(goal="Talk.", team=team), agents=[*map(serving, roles)])
+    finished = await ioa_system.run(GoalOrder(goal="Talk.", team=PASSED), agents=[*map(serving, ("host", "guest", "judge"))])
     passed = finished.messages()
     told = [(one.header.sender, one.payload.cause, one.payload.content) for one in passed if isinstance(one.payload, Pass)]
     assert told == [(name, PassCause.NOTHING_TO_ADD, f"{name} has nothing") for name in ("guest", "judge")]
     assert (said(finished), tries.count("guest"), tries.count("judge")) == ([("host", "host speaks")], 1, 1)
 
 
-WHISPERED: dict[str, Any] = {
-    "team": "den",
-    "leader": "host",
-    "roles": {"host": {"agent": "host"}, "wolf": {"agents": ["flora", "rex"]}, "deaf": {"agent": "deaf"}},
-    "nodes": [
-        {"name": "night", "roles": ["wolf"], "heard_by": "node", "max": 1, "then": "alone"},
-        {"name": "alone", "roles": ["deaf"], "heard_by": "node", "max": 9, "exits": [{"to": "day", "by": "host"}]},
-        {"name": "day", "roles": ["host"]},
-    ],
-}  # fmt: skip
+WHISPERED = read_toml("""
+team = "den"
+leader = "host"
+[roles]
+host = { agent = "host" }
+wolf = { agents = ["flora", "rex"] }
+deaf = { agent = "deaf" }
+[[nodes]]
+name = "night"
+roles = ["wolf"]
+heard_by = "node"
+max = 1
+then = "alone"
+[[nodes]]
+name = "alone"
+roles = ["deaf"]
+heard_by = "node"
+max = 9
+exits = [{ to = "day", by = "host" }]
+[[nodes]]
+name = "day"
+roles = ["host"]
+""")
 
 
 async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) -> None:
@@ -134,7 +165,7 @@ async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) ->
         return answered(type="DISCUSSION", content=f"Words {len(prompts)}.")
 
     four = [agent(name, f"{name} plays", []) for name in ("host", "flora", "rex", "deaf")]
-    await ioa_system.run(GoalOrder(goal="Play.", team=team_of(WHISPERED)), agents=four, model=ScriptedModel(answer))
+    await ioa_system.run(GoalOrder(goal="Play.", team=WHISPERED), agents=four, model=ScriptedModel(answer))
     assert all("All members read all messages and results, unless you are told otherwise." in prompt for prompt in prompts)
     told = [
         'heard_by: ["rex"]',
@@ -145,15 +176,21 @@ async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) ->
     assert [line in prompt for line, prompt in zip(told, prompts, strict=False)] == [True] * 4
 
 
-PANEL: dict[str, Any] = {
-    "team": "panel",
-    "leader": "flora",
-    "roles": {"host": {"agent": "host"}, "guest": {"agent": "guest"}, "flora": {"agent": "flora"}},
-    "nodes": [
-        {"name": "vote", "roles": ["host", "guest"], "turns": "together", "max": 4,
-         "form": {"tree": "oak|elm", "sure": "1..10", "why": "text?"}, "exits": [{"to": "end", "by": "flora"}]},
-    ],
-}  # fmt: skip
+PANEL = """
+team = "panel"
+leader = "flora"
+[roles]
+host = "host"
+guest = "guest"
+flora = "flora"
+[[nodes]]
+name = "vote"
+roles = ["host", "guest"]
+turns = "together"
+max = 4
+form = { tree = "oak|elm", sure = "1..10", why = "text?" }
+exits = [{ to = "end", by = "flora" }]
+"""
 
 
 async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: System) -> None:
@@ -174,7 +211,7 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
         fields = [{"name": "tree", "value": tree}, {"name": "sure", "value": "7"}]
         return answered(type="DISCUSSION", content="An oak, a secret one.", fields=fields)
 
-    order = GoalOrder(goal="Which tree?", team=team_of(PANEL))
+    order = GoalOrder(goal="Which tree?", team=read_toml(PANEL))
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
     finished = await ioa_system.run(order, agents=three, model=ScriptedModel(answer))
     votes = finished.messages()
@@ -196,12 +233,12 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
 async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(ioa_system: System) -> None:
     """The default stands where they are asked, and a form that they cannot fill in is a silent turn."""
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
-    talk = {**PANEL, "nodes": [{**PANEL["nodes"][0], "form": {"why": "text?"}, "turns": "order", "max": 4}]}
-    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(talk)), agents=three)
+    talk = PANEL.replace("together", "order").replace('tree = "oak|elm", sure = "1..10", ', "")
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=read_toml(talk)), agents=three)
     decided = finished.messages()
     assert [one.payload.choice for one in decided if isinstance(one.payload, Decision)] == ["stay"]
     assert [who for who, _ in said(finished)] == ["host", "guest", "host", "guest"]
-    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(PANEL)), agents=three)
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=read_toml(PANEL)), agents=three)
     assert said(finished) == []
 
 
@@ -239,11 +276,17 @@ class Everybody(ModelBrain):
         return TeamLaunch(members=(AgentId("guest"), AgentId("flora")))
 
 
-ASKING: dict[str, Any] = {
-    "team": "lunch",
-    "roles": {"host": {"agent": "host"}},
-    "nodes": [{"name": "plan", "roles": ["host"], "turns": {"mode": "order", "repeat": True}, "max": 1, "asks": True}],
-}
+ASKING = read_toml("""
+team = "lunch"
+[roles]
+host = "host"
+[[nodes]]
+name = "plan"
+roles = ["host"]
+turns = { mode = "order", repeat = true }
+max = 1
+asks = true
+""")
 
 
 async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) -> None:
@@ -251,7 +294,7 @@ async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) 
     ask = {"type": "ASK", "content": "Which day?", "options": ["Monday", "Tuesday"]}
     talk = answered(type="DISCUSSION", content="Tuesday it is.")
     model = ScriptedModel([answered(**ask, default="Sunday"), answered(**ask, default="Monday"), talk, concluded("Tuesday it is.")])
-    order = GoalOrder(goal="Order lunch.", team=team_of(ASKING))
+    order = GoalOrder(goal="Order lunch.", team=ASKING)
     async with ioa_system.serve(agent("host", "hosts talks", []), model=model) as running:
         finishing, client = asyncio.create_task(running.run(order)), running.client
         (question,) = await eventually(client.waiting)
@@ -262,18 +305,25 @@ async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) 
     assert "asks: true" in first and "none of its options" in second and "from local" in third
 
 
-INVITING: dict[str, Any] = {
-    "team": "bridge",
-    "roles": {"builder": {"agent": "host"}, "boss": {"human": True}},
-    "nodes": [{"name": "plan", "roles": ["builder", "boss"], "max": 2, "invites": True, "exits": [{"to": "end", "by": "speaker"}]}],
-}
+INVITING = read_toml("""
+team = "bridge"
+[roles]
+builder = "host"
+boss = { human = true }
+[[nodes]]
+name = "plan"
+roles = ["builder", "boss"]
+max = 2
+invites = true
+exits = [{ to = "end", by = "speaker" }]
+""")
 
 
 async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> None:
     """It is told in which roles, of which a person's is none; who has joined is in its next prompt, and one is enough."""
     invites = [answered(type="INVITE", need="weld steel", role=role) for role in ("boss", "builder", "builder")]
     model = ScriptedModel([*invites, *[answered(type="DISCUSSION", content="Let us begin.")] * 2, concluded("Welded.")])
-    order = GoalOrder(goal="Build a bridge.", team=team_of(INVITING))
+    order = GoalOrder(goal="Build a bridge.", team=INVITING)
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", [])
     finished = await ioa_system.run(order, agents=both, model=model)
     prompts = [asked.prompt for asked in model.asked]

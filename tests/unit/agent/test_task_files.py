@@ -77,14 +77,6 @@ def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None
     assert len(running.made) == MAX_ARTIFACTS
 
 
-def test_a_folder_that_is_gone_is_not_made_again(running: TaskContext) -> None:
-    """A thread that writes for a task that was cancelled leaves nothing behind."""
-    running.workspace.rmdir()
-    with pytest.raises(FileNotFoundError):
-        running.artifact("late.txt", "x")
-    assert not running.workspace.exists()
-
-
 def test_news_is_taken_once(running: TaskContext) -> None:
     """Only the latest report counts, and only until it is taken; what is no fraction is refused and not told."""
     for fraction in (0.1, 1):

@@ -137,18 +137,6 @@ def test_holder_keeps_its_inbox_when_its_key_is_replaced(tmp_path: Path) -> None
     assert (key.inbox_owner, users[public][-2:]) == ("anna", ["_INBOX.anna.>", f"_INBOX.{public}.>"])
 
 
-def test_names_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With role, pool, tenant and keys."""
-    create(out=tmp_path, pool=["writer:1"], user=["anna"], gateway=["web"])
-    create(out=tmp_path, pool=["star"], tenant="acme")
-    rotate("anna", out=tmp_path)
-    capsys.readouterr()
-    credentials.list_names(_QUIET, out=tmp_path)
-    found = [one for one in json.loads(capsys.readouterr().out) if one["role"] != "service"]
-    rows = {" ".join(map(str, (one["name"], one["role"], one["pool"], one["tenant"], len(one["keys"])))) for one in found}
-    assert rows == {"writer-0 agent writer None 1", "anna user None None 2", "web gateway None None 1", "star agent star acme 1"}
-
-
 def test_revoked_name_has_no_key_and_no_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither its key nor an old key connects; a pool means its agents."""
     create(out=tmp_path, pool=["writer:2", "solo"], user=["anna"])

@@ -10,7 +10,7 @@ from ioa.client.drawing import draw_group, draw_policy
 from ioa.errors import InvalidInputError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.team import read_toml, team_of
+from ioa.protocol.team import read_toml
 from tests.unit.group.scenario import launched, launched_under
 from tests.unit.protocol.policies import SHIPPED, any_policy
 
@@ -27,34 +27,6 @@ def test_a_debate_is_drawn() -> None:
         "    classDef here stroke-width:4px\n"
         "    class n1 here\n"
     )
-
-
-def test_forks_and_joins_are_marked() -> None:
-    """Their arrows look like those of other nodes."""
-    x = {"name": "x", "roles": ["a"], "take": "all", "then": ["y", "z"]}
-    y, z = {"name": "y", "roles": ["a"], "then": "z"}, {"name": "z", "roles": ["a"], "join": "all"}
-    shown = draw_policy(team_of({"team": "t", "roles": {"a": "any"}, "nodes": [x, y, z]}).policy)
-    assert '"x<br/>a (order)<br/>take = all" as n0' in shown
-    assert '"z<br/>a (order)<br/>join = all" as n2' in shown
-
-
-def test_watchers_stand_beside() -> None:
-    """The nodes of each watcher, its times and its rights."""
-    team = {
-        "team": "t",
-        "roles": {"a": "ada", "b": "bob", "c": "eve"},
-        "nodes": [{"name": "x", "roles": ["a", "b"], "max": 4, "visits": 2}],
-        "watchers": [
-            {"role": "c", "by": "b", "may": ["remove", "go"], "go": ["x"]},
-            {"role": "a", "node": "x", "every": 3, "may": "end"},
-        ],
-    }
-    assert (
-        "    note right of n0\n"
-        "        watcher: role = c, by = b, may = remove, go, go = x\n"
-        "        watcher: role = a, node = x, every = 3, may = end\n"
-        "    end note\n"
-    ) in draw_policy(team_of(team).policy)
 
 
 def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:

@@ -46,16 +46,6 @@ def test_reports_outside_of_the_log_are_lines_until_the_task_closes() -> None:
     assert (task.detail, task.fraction) == ("halfway", 0.5)
 
 
-def test_reports_with_only_a_new_draft_are_no_lines() -> None:
-    """The draft is shown with the task until the model has finished writing."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1")
-    transcript, shown, lines = _read(story), list[str](), list[int]()
-    for number, draft, content in [(2, "Once", "step 1"), (3, "Once upon", "step 1"), (4, "", "step 1"), (5, "", "step 1")]:
-        lines.append(len(transcript.hear(_report(story, number=number, content=content, draft=draft))))
-        shown += [task.draft for task in transcript.open_tasks()]
-    assert (shown, lines) == (["Once", "Once upon", "", ""], [1, 0, 0, 1])
-
-
 def test_tasks_have_status_description_and_times() -> None:
     """A task waits until the tasks that it uses are done; a rejected or cancelled task is closed."""
     story = launched("ada", "bob").assigns("ada", "t1-1:bob", "t1-2:bob", "t1-3:ada:t1-1,t1-2").progresses("t1-1")

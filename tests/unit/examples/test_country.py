@@ -101,13 +101,3 @@ async def test_a_goal_that_needs_all_four(country: Country, agents: dict[str, Ag
     assert {str(agent_id) for agent_id, left in traces.items() if left} == set(agents)
     asked = sum(len(agent.model.asked) for agent in agents.values() if isinstance(agent.model, ScriptedModel))
     assert (asked, goal.result.usage.tokens_in, goal.result.usage.tokens_out) == (10, 10 * TOKENS[0], 10 * TOKENS[1])
-
-
-def test_each_country_has_one_answer() -> None:
-    """Whatever the seed: the same seed is the same country, and no page, line or triple gives the answer away."""
-    for seed in range(20):
-        country = make_country(seed)
-        assert country == make_country(seed)
-        assert sum(town.mayor == country.asked.mayor for town in country.towns) == 1
-        told = "".join([*country.pages.values(), country.triples, *map(str, country.lines), country.carts])
-        assert not re.search(rf"\b{country.answer}\b", told) and str(country.asked.mayor) not in "".join(country.pages.values())

@@ -6,8 +6,6 @@ import inspect
 import os
 from pathlib import Path
 
-import pytest
-
 from engineer import agent, bash
 from ioa.react import Observation
 from ioa.testing import RecordingContext, ScriptedModel, wants
@@ -47,25 +45,3 @@ def test_the_sandbox_holds_where_a_guard_is_evaded(tmp_path: Path) -> None:
     command = f"d=.; cat $d./$d./secret {tmp_path}/secret; ln -s {tmp_path}/secret link"
     brought = bash.call({"command": command, "keep": ["link", "../output.txt"]}, ctx)
     assert isinstance(brought, Observation) and "swordfish" not in brought.text and not brought.files
-
-
-async def test_it_writes_outside_only_what_the_operator_approves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each delivery needs an approval of its call."""
-    monkeypatch.setenv("DELIVER_TO", str(tmp_path / "out"))
-    (tmp_path / "work").mkdir()
-    script: list[Line] = [
-        wants("write_file", path="sums.py", text=SUMS),
-        wants("write_file", path="more.py", text=SUMS),
-        wants("deliver", name="more.py"),
-        wants("deliver", name="sums.py"),
-        "sums.py is delivered.",
-    ]
-    answers = {'May deliver run, with {"name":"sums.py"}?': "approve"}
-    ctx = RecordingContext(tmp_path / "work", model=ScriptedModel(script), answers=answers)
-    answer = agent.function("write add", ctx)
-    assert inspect.isawaitable(answer)
-    await answer
-    assert ([one.role for one in ctx.inquiries], [one.name for one in (tmp_path / "out").iterdir()]) == (
-        ["operator"] * 2,
-        ["sums.py"],
-    )

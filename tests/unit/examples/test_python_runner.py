@@ -6,18 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa.agent.task_context import InputFile
 from ioa.errors import TaskError
-from ioa.sandbox import SandboxLimits
-from ioa.testing.task_context import RecordingContext, input_file
-from python_runner import agent, run_script
+from python_runner import agent
 from tests.unit.examples.agent_run import Run
-
-
-def _script(folder: Path, code: str) -> InputFile:
-    path = folder / "code.py"
-    path.write_text(code)
-    return input_file(path)
 
 
 def _snippet(code: str) -> str:
@@ -43,34 +34,6 @@ def test_script_with_input(run: Run, tmp_path: Path, data: Path) -> None:
     script.write_text("rows = open('sales.csv').read().splitlines()\nopen('count.txt', 'w').write(str(len(rows) - 1))\n")
     done = run(agent, "run count.py", [script, data / "sales.csv"])
     assert (done.text.splitlines()[-1], done.files) == ("Files: count.txt", {"count.txt": b"500"})
-
-
-@pytest.mark.parametrize(
-    ("code", "limits", "said"),
-    [
-        ("x = bytearray(900_000_000)", SandboxLimits(memory_bytes=400_000_000), "MemoryError"),
-        ("1 / 0", SandboxLimits(), "ZeroDivisionError"),
-        ("raise SystemExit(3)", SandboxLimits(), "status 3"),
-    ],
-)
-def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> None:
-    """The error names the limit, or contains the traceback."""
-    with pytest.raises(TaskError) as error:
-        run_script(RecordingContext(tmp_path), _script(tmp_path, code), limits)
-    assert said in str(error.value)
-    assert str(tmp_path) not in error.value.hint
-
-
-def test_long_output_is_cut(tmp_path: Path) -> None:
-    """The answer contains the number of removed characters."""
-    text = run_script(RecordingContext(tmp_path), _script(tmp_path, "print('x' * 20_100)"))
-    assert text == "x" * 20_000 + "\n… 101 more characters were cut."
-
-
-def test_code_that_is_no_python_fails_with_the_line(run: Run) -> None:
-    """As Python reports it."""
-    with pytest.raises(TaskError, match=r'(?s)File "\.snippet\.py", line 2\n    def f\(.*SyntaxError'):
-        run(agent, _snippet("x = 1\ndef f("))
 
 
 def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:

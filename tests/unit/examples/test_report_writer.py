@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-import pytest
 from bs4 import BeautifulSoup
 
 import chart_maker
 import csv_analyst
-from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from report_writer import agent
 from tests.unit.examples.agent_run import Run
@@ -38,10 +36,3 @@ def test_words_of_others_are_escaped(run: Run) -> None:
     """A result is data of a stranger."""
     page = run(agent, "report of #1", results=[upstream("<b>", "<script>x</script>", agent_id="eve")]).files["report.html"].decode()
     assert "<script>" not in page and "&lt;script&gt;" in page and "&lt;b&gt;" in page
-
-
-@pytest.mark.parametrize("task", ["report of #1, #2 and #3", "report of #1"])
-def test_results_are_those_that_the_task_names(run: Run, task: str) -> None:
-    """Other results would be reported without the user's knowledge."""
-    with pytest.raises(InvalidInputError, match="receives 2"):
-        run(agent, task, results=[upstream("1 + 1", "2"), upstream("1 + 2", "3")])

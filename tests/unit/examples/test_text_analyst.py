@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa.errors import InvalidInputError
 from tests.unit.examples.agent_run import Run
 from text_analyst import agent
 
@@ -24,13 +23,3 @@ def test_file_is_counted(run: Run, tmp_path: Path, task: str, answer: str) -> No
     path = tmp_path / "a b.txt"
     path.write_text("Grüße an\n\nAda, Bob", encoding="utf-8")
     assert run(agent, task, [path]).text == answer
-
-
-def test_file_that_is_missing_or_no_text_is_rejected(run: Run, tmp_path: Path) -> None:
-    """The files that came are named."""
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidInputError, match=r"b\.txt has 0 text files.*came with a\.txt"):
-        run(agent, "count of words in b.txt", [path])
-    with pytest.raises(InvalidInputError, match="UTF-8"):
-        run(agent, "count of words in a.txt", [path])

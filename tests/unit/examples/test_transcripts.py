@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa.errors import InvalidInputError, NotFoundError
 from transcripts import Line, Transcripts, store
 
 LINES = [
@@ -48,13 +47,3 @@ def test_read(transcripts: Transcripts) -> None:
         "council-3 1:02:05 Ada Brome: The meeting is closed.",
     ]
     assert transcripts.read("radio-1", "2:00") == "Nothing is said between 0:02:00 and 99:59:59; the last line is at 0:01:01."
-
-
-def test_refusals(transcripts: Transcripts) -> None:
-    """The errors contain a hint."""
-    with pytest.raises(InvalidInputError, match="holds no word"):
-        transcripts.find("…")
-    with pytest.raises(NotFoundError, match=r"There is no transcript 'council-4'\. Take an id that find shows"):
-        transcripts.read("council-4")
-    with pytest.raises(InvalidInputError, match="'noon' is no time mark"):
-        transcripts.read("council-3", "noon")

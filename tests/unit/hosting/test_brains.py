@@ -72,16 +72,6 @@ async def test_doctor_tests_a_tool_call(calls: list[object], health: Health) -> 
     assert finding.health == health
 
 
-@pytest.mark.parametrize("thoroughly", [True, False])
-async def test_model_is_tested_within_its_timeout(thoroughly: bool) -> None:
-    """By the doctor and by `ioa up`, as agents call it."""
-    with serving(Line(hang=True)) as (url, _):
-        settings = model_of(_environment(url) | {"IOA_LLM_TIMEOUT": "0.2"})
-        assert settings is not None
-        finding = model_finding(await ask_model(settings, thoroughly=thoroughly))
-    assert (finding.health, "no answer within 0.2 s" in finding.message) == (Health.PROBLEM, True)
-
-
 def test_an_address_without_a_model_is_refused() -> None:
     """Before anything is started."""
     with pytest.raises(InvalidInputError, match="no model is named"):

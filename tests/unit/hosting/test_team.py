@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ioa import Team
-from ioa.protocol.team import TeamError, read_json, read_toml
+from ioa.protocol.team import read_json, read_toml
 
 
 def debate() -> Team:
@@ -41,11 +41,3 @@ def test_shorthands_are_those_of_a_file() -> None:
         'turns = { mode = "hub", by = "host" }\nopens = { role = "guest" }\n'
     )
     assert team.spec == spec
-
-
-def test_errors_are_those_of_a_file() -> None:
-    """Before anything is written or published."""
-    team = Team("talk")
-    team.node("talk", team.roles(host="ann")).then("nowhere")
-    with pytest.raises(TeamError, match="node talk: there is no node 'nowhere' to go to"):
-        team.check()

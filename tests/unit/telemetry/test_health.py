@@ -45,17 +45,6 @@ async def test_a_process_is_ready_while_it_is_up_and_nothing_is_missing() -> Non
     assert (alive.status_code, ready, unready) == (200, True, True)
 
 
-async def test_gauges_are_brought_up_to_date_for_each_scrape() -> None:
-    """A function of `before_scrapes` runs until the end of its block."""
-    updates: list[None] = []
-    async with open_health(0, lambda: True) as port:
-        with process_metrics.before_scrapes(lambda: updates.append(None)):
-            answers = [await get(port, "/metrics"), await get(port, "/metrics")]
-        await get(port, "/metrics")
-    assert (len(updates), [answer.status_code for answer in answers]) == (2, [200, 200])
-    assert answers[0].headers["content-type"].startswith("text/plain; version=")
-
-
 async def test_other_requests_are_refused_and_half_ones_hold_nothing_up() -> None:
     """Unknown paths, other methods, garbage, a request too long, and clients that ask nothing."""
     async with open_health(0, lambda: True) as port:

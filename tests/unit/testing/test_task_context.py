@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from ioa import Agent, InvalidInputError
 from ioa.agent.conversation import with_results
-from ioa.protocol.agents.search import Filters, Need, Search, SearchResult
-from ioa.protocol.ids import AgentId
 from ioa.testing import RecordingContext, found, input_file, upstream
-
-
-async def test_searches_are_recorded_and_answered(tmp_path: Path) -> None:
-    """A search is answered at once with what the test has put there."""
-    found = SearchResult()
-    context = RecordingContext(tmp_path, found=found)
-    answer = await context.search("charts", budget=2)
-    need = Need(text="charts", filters=Filters(not_self=True))
-    assert (answer, context.searches) == (
-        found,
-        [Search(needs=(need,), by=AgentId("agent-under-test"), purpose=context.task_id, budget=2)],
-    )
 
 
 def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
@@ -57,13 +42,6 @@ def test_rejected_result_is_marked_in_the_task(tmp_path: Path) -> None:
     [words] = agent.arguments("write", RecordingContext(tmp_path, results=results))
     told = ("'draft':\n  (rejected: a wrong table)\n  It is 12.", "'facts':\n  It is 13.")
     assert words == "\n\n".join(["write", *(f"Result of an earlier task, {one}" for one in told)])
-
-
-def test_result_in_a_task_is_unchanged(tmp_path: Path) -> None:
-    """Apart from its indentation."""
-    code = "def f():\n    return 1\n\na,b\n1,2\n"
-    words = with_results("write", RecordingContext(tmp_path, results=[upstream("code", code)]))
-    assert textwrap.dedent(words.partition("'code':\n")[2]) == code
 
 
 def test_result_cannot_imitate_another_result(tmp_path: Path) -> None:

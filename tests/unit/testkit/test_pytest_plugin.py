@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 _AGENT = """
 import asyncio
 import pytest
@@ -20,9 +18,6 @@ agent = Agent("greeter", description="Greets people", examples=["say hello to Ad
 def greet(task):
     return "Hello!"
 """
-_ASYNC = "async def test_greeting(ioa_system):\n    assert (await ioa_system.run('say hello to Ada', agents=[agent])).succeeded\n"
-_SYNC = "def test_greeting(ioa_system):\n    assert asyncio.run(ioa_system.run('say hello to Ada', agents=[agent])).succeeded\n"
-
 # Without the plugins that a bare installation of this package and pytest does not have; anyio's comes with httpx.
 _BARE = ("-p", "no:asyncio", "-p", "no:xdist", "-p", "no:timeout", "-p", "no:hypothesispytest")
 
@@ -33,8 +28,6 @@ def test_plain():
     assert "ioa_testkit.pytest_plugin" in sys.modules
     assert not {"ioa_testkit.system", "pydantic", "nats", "structlog"} & sys.modules.keys()
 """
-_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
-"""Without it pytest-asyncio warns."""
 
 
 def run(folder: Path, source: str, *options: str, environment: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
@@ -42,21 +35,6 @@ def run(folder: Path, source: str, *options: str, environment: Sequence[str] = (
     (folder / "test_it.py").write_text(_AGENT + source)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={folder}", *options]
     return subprocess.run([*command, str(folder)], cwd=folder, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize(
-    ("source", "options"),
-    [
-        (_SYNC, _BARE),
-        ("@pytest.mark.anyio\n" + _ASYNC + "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n", _BARE),
-        (_ASYNC, ("-o", "asyncio_mode=auto", *_SCOPE)),
-    ],
-    ids=["pytest alone", "anyio", "pytest-asyncio auto"],
-)
-def test_the_fixture_works_by_whatever_runs_async_tests(tmp_path: Path, source: str, options: Sequence[str]) -> None:
-    """Or without a plugin."""
-    done = run(tmp_path, source, *options)
-    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_a_run_without_the_fixture_imports_nothing(tmp_path: Path) -> None:

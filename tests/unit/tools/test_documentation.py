@@ -14,14 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-import ioa
 from tests.packaging.readme_session import Block, blocks_of
 from tools.cli_page import commands
 from tools.site import loaded_from_elsewhere
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "helm").rglob("*.md")})
-FRAMEWORKS = ROOT / "docs" / "frameworks.md"
 _OUTSIDE_OF_DOCS = [page for page in PAGES if (ROOT / "docs") not in page.parents]
 _LINK = re.compile(r"\]\((?P<path>[^()\s#:]*)(?:#(?P<anchor>[^()\s]+))?\)")
 
@@ -84,25 +82,6 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
         wrong += [line for option in options if option not in {*known[name].replace(",", "").split(), "--help", "--version"}]
         wrong += [line] if name == "ioa" and len(words) > 1 and not options else []
     assert wrong == []
-
-
-def test_agents_of_other_frameworks_use_public_names_only() -> None:
-    """The frameworks are not installed here."""
-    trees = _python(FRAMEWORKS)
-    imported = {
-        alias.name if node.module == "ioa" else node.module
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ioa"
-        for alias in node.names
-    }
-    called = {
-        node.attr
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ctx"
-    }
-    assert (len(trees), imported - set(ioa.__all__), called - set(dir(ioa.TaskContext))) == (4, {"adopt"}, set())
 
 
 @pytest.mark.parametrize("page", _OUTSIDE_OF_DOCS, ids=lambda page: str(page.relative_to(ROOT)))

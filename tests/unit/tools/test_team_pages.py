@@ -43,14 +43,6 @@ def test_fork_on_the_page_takes_both_exits_in_the_chosen_order() -> None:
     assert played == [["outline", "build", "cost", "report", ""], ["outline", "cost", "build", "report", ""]]
 
 
-def test_there_is_an_example_for_each_system() -> None:
-    """Each part of the page has one."""
-    headings = [
-        line for line in (DOCS / "from-other-systems.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")
-    ]
-    assert len(_blocks("from-other-systems.md", "toml")) == len(headings) - 1
-
-
 async def test_the_tutorial_does_what_it_says(ioa_system: System) -> None:
     """The page's agents bake twice, and the second recipe is the result."""
     agents: list[Agent] = []

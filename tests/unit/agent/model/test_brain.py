@@ -21,7 +21,7 @@ from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, UndecidedEr
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -30,7 +30,6 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Pass,
     PassCause,
-    Pause,
     Payload,
     SyncTaskAssignment,
 )
@@ -131,16 +130,6 @@ async def test_task_ids_are_made_of_the_turn_and_of_names_or_numbers() -> None:
     assert [task.task_id for task in said.tasks] == ["t1-sum", "t1-1", "t1-3", "t1-4", "t1-2", "t1-bar-chart"]
     later = await said_by(with_open_task(group), assigned(given("carl", "draw"), mode="go_on"))
     assert isinstance(later, AsyncTaskAssignment) and later.tasks[0].task_id == "t2-2"
-
-
-async def test_assignment_and_pause_keep_their_words_and_each_trigger_once() -> None:
-    """The words beside an assignment and a pause reach the group."""
-    group = launched()
-    handed = await said_by(group, assigned(given("bob", "add up"), mode="go_on", content="Both at once."))
-    group = with_open_task(launched())
-    waited = await said_by(group, decision(type="PAUSE", content="For the sum.", triggers=["t1-1", "t1-1"]))
-    assert isinstance(handed, AsyncTaskAssignment) and handed.content == "Both at once."
-    assert waited == Pause(content="For the sum.", triggers=(TaskId("t1-1"),))
 
 
 async def test_member_that_is_away_for_a_moment_may_be_named() -> None:

@@ -23,7 +23,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, RejectedTask, TaskSpec
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
-from ioa.testing.chat_model_contract import ASKED, TOOL, Count
+from ioa.testing.chat_model_contract import Count
 from ioa_testkit import System
 from tests.unit.agent.model.golden_prompts import give, group, report
 from tests.unit.agent.model.situations import ANN, BOB, CARL, shown
@@ -67,13 +67,6 @@ async def test_a_cut_answer_is_asked_for_again_with_twice_the_room(tmp_path: Pat
         await ctx.chat("How many?", schema=Count)
     ctx, _ = _context(tmp_path, cut)
     assert not (await ctx.chat("How many?")).complete
-
-
-async def test_tools_are_only_offered(tmp_path: Path) -> None:
-    """Their calls come back, whatever shape the answer was to have."""
-    ctx, model = _context(tmp_path, ModelAnswer("", "tools", tool_calls=(ASKED,)))
-    answer = await ctx.chat("How many?", tools=[TOOL], schema=Count, may_call=False)
-    assert (answer.tool_calls, answer.parsed, model.asked[0].may_call) == ((ASKED,), None, False)
 
 
 @pytest.mark.parametrize("told", [None, 1_000])

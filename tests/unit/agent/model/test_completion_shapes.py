@@ -97,22 +97,6 @@ async def test_permanent_error_with_status_200_is_not_retried() -> None:
         await _answer(Line(body='{"error": {"code": 418, "message": "no such model"}}'))
 
 
-@pytest.mark.parametrize("event", ["[" * 50_000, "NaN", "9" * 5_000, "1e400", '"\\ud800"'], ids=lambda event: event[:9])
-async def test_broken_event_is_an_error_or_ignored(event: str) -> None:
-    """No library error reaches the caller."""
-    odd = f'data: {{"choices": [{{"index": 0, "delta": {{"content": {event}}}}}]}}\n\n'
-    try:
-        await _answer(*[streamed(pieces=[odd, *TEXT_EVENTS, DONE])] * 4)
-    except IoaError as error:
-        assert isinstance(error, UnavailableError)
-
-
-async def test_surrogates_of_two_events_are_one_character() -> None:
-    """JSON writes a character above U+FFFF as two escapes, which a server can split."""
-    halves = [chunk(content="x").replace('"x"', escape) for escape in ('"Well \\ud83d"', '"\\ude00."')]
-    assert (await _answer(streamed(*halves))).text == "Well \U0001f600."
-
-
 @pytest.mark.parametrize(
     ("written", "text"),
     [

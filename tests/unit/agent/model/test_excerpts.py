@@ -43,16 +43,6 @@ async def test_a_file_that_fits_is_shown_as_it_is_written(data: bytes, shown: Ca
     assert await shown(data) == (cut(defused(data.decode()), MAX_TEXT_BYTES) or "(empty)")
 
 
-@pytest.mark.parametrize("letter", ["é", "€", "😀", "</goal>"])
-@pytest.mark.parametrize("before", range(4))
-async def test_a_letter_at_a_cut_is_shown_whole_or_not(letter: str, before: int, shown: Callable[..., Any]) -> None:
-    """Wherever it falls; the ends are those of the whole text, defused."""
-    data = ("a" * before + letter * 40_000).encode()
-    head, _, rest = (await shown(data)).partition(" [… ")
-    tail, text = rest.partition(" characters …] ")[2], defused(data.decode())
-    assert (text.startswith(head), text.endswith(tail), len(head) > 8_000, len(tail) > 4_000) == (True,) * 4
-
-
 @pytest.mark.parametrize(
     "data",
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import time
@@ -15,11 +14,11 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from ioa.adapters.openai.chat import MAX_CONCURRENT, ModelSettings, OpenAiChat, open_openai_chat
+from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import answers
 from ioa.errors import IoaError, ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError
 from ioa.testing.chat_model_contract import ASKED, HISTORY, QUESTION, TOOL, Count
 from tests.unit.agent.model.http_script import Line, chunk, completion, refused, serving, streamed
 
@@ -125,14 +124,6 @@ async def test_rejection_without_a_field_omits_all_optional_fields() -> None:
     assert script.bodies[2] == script.bodies[0]
 
 
-async def test_rejected_field_of_extra_is_an_error() -> None:
-    """The client does not omit a field that the operator set."""
-    with serving(refused("temperature is not supported"), refused("temperature is not supported")) as (url, _):
-        async with open_openai_chat(ModelSettings(url, "tiny", extra={"temperature": 1})) as model:
-            with pytest.raises(ModelError, match="temperature"):
-                await model.answer(ASK, None, LIMITS)
-
-
 async def test_server_without_tools_gets_them_as_text() -> None:
     """A call in the answer is a call; other text, and a truncated call, are not."""
     no = refused('"auto" tool choice requires --enable-auto-tool-choice')
@@ -196,35 +187,6 @@ async def test_error_for_length_without_a_context_halves_the_request() -> None:
     assert not isinstance(error.value, PromptTooLongError)
 
 
-@pytest.mark.parametrize(("reason", "finish"), [("content_filter", "filter"), ("eos", "other")])
-async def test_finish_reason_is_read(reason: str, finish: Finish) -> None:
-    """A filtered answer is distinguished from a complete one."""
-    with serving(completion("a", reason)) as (url, _):
-        async with chat(url) as model:
-            assert (await model.answer(ASK, SHAPE, LIMITS)).finish == finish
-
-
-async def test_requests_above_the_limit_wait() -> None:
-    """At most 15 of one user run at once."""
-    running, most, go = 0, 0, asyncio.Event()
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await go.wait()
-        running -= 1
-        return httpx.Response(200, text=completion("a").body)
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
-        model = OpenAiChat(ModelSettings("http://x/v1", "tiny"), client)
-        asked = [group.create_task(model.answer(ASK, SHAPE, LIMITS)) for _ in range(20)]
-        for _ in range(50):
-            await asyncio.sleep(0)
-        go.set()
-    assert (most, {task.result().text for task in asked}) == (MAX_CONCURRENT - 1, {"a"})
-
-
 async def test_retry_waits_as_the_server_requests() -> None:
     """In seconds, in milliseconds, or until a date of the server's clock; otherwise longer each time."""
     waits: list[float] = []
@@ -251,17 +213,6 @@ async def test_timeout_is_unavailable() -> None:
     """The timeout covers all attempts."""
     error, _ = await failure(Line(hang=True), limits=AnswerLimits(50, timedelta(milliseconds=100)))
     assert isinstance(error, UnavailableError)
-
-
-async def test_refused_connection_is_retried() -> None:
-    """The error contains the address and the cause."""
-    with serving() as (url, _):
-        pass
-    waits: list[float] = []
-    async with chat(url, waits) as model:
-        with pytest.raises(UnavailableError, match="ConnectError"):
-            await model.answer(ASK, SHAPE, LIMITS)
-    assert len(waits) == 3
 
 
 async def test_interrupted_answer_is_retried() -> None:

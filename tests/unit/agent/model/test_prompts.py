@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.model.answers import Formation, Speech
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import cut, excerpt, fill
 from ioa.foreign_text import defused
@@ -33,12 +30,6 @@ def test_what_a_model_sees_is_what_was_reviewed() -> None:
     assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()} == {
         name: f"{text}\n" for name, text in written().items()
     }
-
-
-def test_what_every_request_begins_with_is_small() -> None:
-    """The rules and the largest schema, which describes each decision, are the same in every situation."""
-    schemas = [json.dumps(strict_schema(shape)) for shape in (Formation, Speech)]
-    assert (len(fill("system", talk="")) <= 2_200, max(map(len, schemas)) <= 7_500, len(set(schemas))) == (True, True, 2)
 
 
 async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = None, context: int = 128_000) -> str:
