@@ -25,7 +25,7 @@ setup: $(BIN)/uv  ## Install the project, and what tests and checks need, into .
 test: setup  ## Run the tests.
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-SUITE ?= browser chart chaos faults frameworks http model package torch
+SUITE ?= browser chart chaos faults frameworks http model nightly package torch
 test-all: setup  ## Run the tests that take long or need large packages, or some of them: SUITE="browser chart".
 	$(SYNC) $(patsubst %,--group %,$(filter browser chart model torch,$(SUITE)))
 	$(if $(filter torch,$(SUITE)),$(INSTALL_TORCH))

@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +69,6 @@ def test_everybody_finds_the_seed_that_is_made_for_it(name: str, tmp_path: Path)
     assert _part_of_credentials(service) == ("user" if name == "ioa" else name)
 
 
-@pytest.mark.parametrize("name", [name for name in _RUN_IOA if name not in {"volumes", "qdrant-key", "ioa"}])
-def test_what_runs_is_there(name: str) -> None:
-    """Each command is a module of the project, and each agent a file in the image."""
-    written = _SERVICES[name]["command"]
-    command = written.split() if isinstance(written, str) else written
-    assert find_spec(command[0]) is not None
-    assert all((_ROOT / argument.partition(":")[0]).is_file() for argument in command if argument.startswith("examples/"))
-
-
 def test_agents_reach_nothing_but_nats() -> None:
     """Agents share a network with NATS only, and neither with the control plane nor with Qdrant."""
     networks = {name: set(service.get("networks", ())) for name, service in _SERVICES.items() if "network_mode" not in service}
@@ -117,17 +107,6 @@ def test_qdrant_asks_for_a_key_that_only_discovery_shares(tmp_path: Path) -> Non
     assert stat.S_IMODE((tmp_path / "qdrant" / "api-key").stat().st_mode) == 0o600
     assert "$$(cat /key/api-key)" in _SERVICES["qdrant"]["entrypoint"][-1]
     assert _SERVICES["discovery"]["environment"]["IOA_QDRANT_API_KEY_FILE"] == "/key/api-key"
-
-
-def test_volumes_belong_to_those_who_write() -> None:
-    """Every volume that is mounted is declared, and handed to the user of the images before anything starts."""
-    mounted = {
-        one.partition(":")[0] if isinstance(one, str) else one["source"]
-        for service in _SERVICES.values()
-        for one in service.get("volumes", [])
-    }
-    handed_over = set(_SERVICES["volumes"]["entrypoint"][2:])
-    assert (mounted, handed_over) == (set(_FILE["volumes"]), {f"/{name}" for name in _FILE["volumes"]})
 
 
 async def test_nats_server_accepts_the_configuration_and_reports_its_health(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import nats
 import pytest
 
-from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, Running, running_system
+from tests.e2e.command_line import CommandLine, Running, running_system
 from tests.rig.deadline import eventually
 
 
@@ -39,22 +38,6 @@ def greeted(command: CommandLine, system: Running) -> list[dict[str, Any]]:
     (command.folder / "ada.txt").write_text("Ada", encoding="utf-8")
     limits = ("--max-tokens", "100", "--max-cost", "0.5")
     return command.lines("run", "Greet Ada", "--input", "ada.txt", "--agent", "greeter", "--out", "out", *limits)
-
-
-def test_characters_that_a_terminal_lacks_are_escaped(command: CommandLine, system: Running) -> None:
-    """On an ASCII terminal lists show such characters by their code, and documents are the same as on any other."""
-    assert command.run("run", "Greet Ada – 🙂", "--label", "script=dash").returncode == 0
-    plain = replace(command, variables={**command.variables, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
-
-    def shown(*options: str) -> str:
-        out, error = plain.start(*options).communicate(timeout=TIMEOUT_SECONDS)
-        assert error == ""
-        return out
-
-    for name in ("goals", "groups"):
-        assert r"\u2013" in shown(name), name
-    [goal] = json.loads(shown("goals", "--label", "script=dash", "--json"))
-    assert goal["goal"] == "Greet Ada – 🙂"
 
 
 def test_a_goal_is_followed_to_its_result(greeted: list[dict[str, Any]], command: CommandLine) -> None:

@@ -36,6 +36,7 @@ def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:
                 assert any(word in line and name in line for line in running.process.stderr)
 
 
+@pytest.mark.nightly
 def test_command_stops_waiting_for_services_that_hang(command: CommandLine) -> None:
     """While the services hang, no deadline ends the goal: `ioa run` exits with the request that got no reply."""
     with running_system(command, "--pool", command.write_pool("waiter")) as running:

@@ -166,6 +166,7 @@ def _on_terminal(command: CommandLine, *arguments: str) -> str:
     return _OUR_CODES.sub("", written.decode())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_nothing_foreign_reaches_the_terminal(name: str, system: Running, command: CommandLine) -> None:
     """The output of a command contains no control code of a text, and the text in a visible form."""

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, running_system
 from tests.packaging.readme_session import blocks_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 
 
+@pytest.mark.nightly
 def test_what_the_documentation_says_to_type_works(tmp_path: Path, port: int) -> None:
     """Every command of the page about HTTP succeeds on a system that was started with `--web`, and does what the page says.
 

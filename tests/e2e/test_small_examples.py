@@ -16,7 +16,7 @@ def test_each_fits_on_a_screen() -> None:
     assert [len(path.read_text(encoding="utf-8").splitlines()) <= 15 for path in EXAMPLES] == [True] * 5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_each_does_what_it_says(tmp_path: Path) -> None:
     """They find each other, read a file, report progress, build on results and ask discovery."""
     command = CommandLine(tmp_path)

@@ -109,10 +109,6 @@ class MemoryNetwork:
         """Return the groups an agent is in and has not been seen to know the end of."""
         return self.plane.memberships.groups_of(agent_id)
 
-    async def push_to(self, agent_id: AgentId, entry: SequencedEntry) -> None:
-        """Show an agent an entry that nobody recorded for it."""
-        self.plane.inboxes.deliver(agent_id, entry)
-
     async def cancel(self, comm_id: CommId) -> None:
         """Cancel a group as a user would."""
         await self.plane.ledgers[0].record(comm_id, CancelRequested(at=self.clock.now(), why="Cancelled on request."))

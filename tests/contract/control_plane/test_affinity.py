@@ -14,7 +14,7 @@ from ioa.adapters.nats.delivery.delivery import NatsInboxes
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.group.events import Entry, Said, encode_entry
-from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted
+from ioa.group.requests import Accepted, SayReply, SequencedEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
@@ -90,22 +90,3 @@ async def test_any_router_is_asked_when_that_one_is_gone(client: Client, nats_ur
             await inbox.get()
         assert await network.say(MESSAGE) == Accepted(seq=1)
         assert first.asked == [ANYBODY]
-
-
-async def test_the_entry_that_answers_a_message_comes_into_the_inbox(client: Client, nats_url: str) -> None:
-    """Who speaks is not pushed its own entry, and gets it all the same."""
-    network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()
-    said = Entry(event=STORY.log[-1], state=STORY.state, audience=(ADA,))
-
-    async def accept(_subject: str, _data: bytes) -> bytes:
-        return encode_accepted(encode_entry(said), seq=7, previous_seq=3)
-
-    async with (
-        open_connection(NatsSettings(nats_url, "router")) as client,
-        open_service(client, "ioa-router", "Accepts", "0.1.0", [ServiceEndpoint("say", subjects.ANY_SAY, accept)]),
-        network.inbox(ADA, inbox.put_nowait),
-    ):
-        await heard(client)
-        answer = await network.say(MESSAGE)
-        arrived = await inbox.get()
-    assert (answer, arrived) == (Accepted(seq=7, entry=arrived), SequencedEntry(seq=7, previous_seq=3, entry=said))

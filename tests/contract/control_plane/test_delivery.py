@@ -11,20 +11,17 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsInboxes, NatsResults
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.adapters.nats.wire.embedded_server import NatsServer
-from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
+from ioa.group.events import EncodedEntry, Entry, encode_entry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.delivery import Results
-from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from ioa.protocol.operation.dead_letters import DeadReason
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
-from tests.rig.nats_server import crash
 from tests.unit.group.scenario import START, launched
 
 GOAL = GoalId("goal-1")
@@ -148,42 +145,3 @@ async def test_a_push_reaches_each_member_that_listens(client: Client, nats_url:
             seen = [await inbox.get() for inbox in arrived.values()]
     assert [entry.seq for entry in seen] == [7, 7, 8]
     assert seen[0] == SequencedEntry(seq=7, previous_seq=3, entry=pushed().entry)
-
-
-def report(number: int) -> Said:
-    """A report of progress."""
-    event = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1").log[-1]
-    assert isinstance(event, Said)
-    payload = event.message.payload.model_copy(update={"number": number})
-    return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
-
-
-async def test_progress_reports_reach_all_subscribers(client: Client, nats_server: NatsServer) -> None:
-    """Every router and every watcher gets each report as it was, past garbage; when the connection is renewed they are told."""
-    heard_by: list[list[Said]] = [[], []]
-    began: list[int] = []
-    listening = asyncio.Event()
-
-    async def follow(number: int, client: Client) -> None:
-        def listen_anew() -> None:
-            began.append(number)
-            if len(began) == 2:
-                listening.set()
-
-        await NatsProgress(client).follow(heard_by[number].append, listen_anew)
-
-    async with open_connection(NatsSettings(nats_server.url, "second")) as second, asyncio.TaskGroup() as group:
-        following = [group.create_task(follow(number, client)) for number, client in enumerate((client, second))]
-        await listening.wait()
-        await heard(client)
-        await heard(second)
-        await client.publish(subjects.live_progress(LOCAL, CommId("room")), b"\xc1")
-        for number in (2, 3):
-            await NatsProgress(client).publish(report(number), GoalName(LOCAL, GoalId("goal")))
-        await eventually(lambda: [len(one) for one in heard_by] == [2, 2])
-        await crash(nats_server)
-        await nats_server.start()
-        await eventually(lambda: sorted(began) == [0, 0, 1, 1])
-        for task in following:
-            task.cancel()
-    assert heard_by == [[report(2), report(3)]] * 2

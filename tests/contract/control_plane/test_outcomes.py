@@ -97,19 +97,3 @@ async def test_following_goes_on_after_a_crash_of_the_server(client: Client, nat
         await outcomes.put(outcome(2), key="k2")
         await eventually(lambda: len(notebook.heard) == 2)
     assert notebook.heard == [outcome(1), outcome(2)]
-
-
-async def test_following_waits_for_the_stream(client: Client) -> None:
-    """Discovery may start before those who make the stream; a stream that is made anew is followed from its beginning."""
-    js = client.jetstream()
-    async with following(client) as notebook:
-        for number in (1, 2):
-            await NatsOutcomes(client).put(outcome(number), key=f"k{number}")
-        await eventually(lambda: len(notebook.heard) == 2)
-        config = (await js.stream_info(OUTCOMES)).config
-        await js.delete_stream(OUTCOMES)
-    async with following(client) as second:
-        await js.add_stream(config)
-        await NatsOutcomes(client).put(outcome(3), key="k3")
-        await eventually(lambda: second.heard)
-    assert second.heard == [outcome(3)]

@@ -218,20 +218,6 @@ async def test_a_watch_that_the_server_has_lost_is_opened_again(client: Client, 
         assert await eventually(lambda: view.card(ADA)) == record("ada")
 
 
-async def test_a_view_opened_late_sees_everything(client: Client) -> None:
-    """A view's first snapshot holds what was stored, leases that were given back excepted, before it says it is ready."""
-    early = Rig(client)
-    for agent_id in ("ada", "bob"):
-        await early.put_card(agent_id)
-        await early.leases.put(AgentId(agent_id), EMPTY_RENEWAL)
-    await early.leases.put(BOB, None)
-    async with beside(*early.followers()):
-        await early.ready()
-        seen = [found.card.agent_id for found in early.view.cards()], early.view.is_online(ADA), early.view.is_online(BOB)
-        assert seen == (["ada", "bob"], True, False)
-        assert early.view.of_pool(card("ada").pool) == [record("ada")]
-
-
 async def test_views_survive_a_crash_of_the_server(client: Client, nats_server: NatsServer) -> None:
     """After nats-server was killed views show what was stored, what changed since, and who did not renew."""
     rig = Rig(client)

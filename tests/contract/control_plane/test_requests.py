@@ -22,7 +22,6 @@ from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
-from ioa.protocol.registry import Deregister
 from ioa.telemetry import log_context
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
@@ -113,16 +112,6 @@ async def test_garbage_is_invalid_input(client: Client, garbage: bytes) -> None:
     assert isinstance(read_error(reply.headers or {}), InvalidInputError)
 
 
-async def test_request_without_reply_subject_is_no_crash(client: Client) -> None:
-    """Requests without a reply subject, valid or not, are handled as others."""
-    with capture_logs() as lines:
-        async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
-            for data in (encode(Echo(text="x")), b"garbage"):
-                await client.publish(SUBJECT, data)
-            await requester.request(SUBJECT, Echo(text="y"), Echo)
-    assert [line["event"] for line in lines] == ["request_failed"]
-
-
 async def test_missing_service_is_reported_immediately(client: Client) -> None:
     """A request to a service that does not run fails at once."""
     async with asyncio.timeout(1):
@@ -146,13 +135,6 @@ async def test_too_large_reply_is_reported(client: Client) -> None:
         with pytest.raises(PayloadTooLargeError):
             await requester.request(SUBJECT, Echo(text=""), Echo)
         assert client.is_connected
-
-
-async def test_reply_of_another_type_is_rejected(client: Client) -> None:
-    """A reply that is not of the expected type is an error."""
-    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
-        with pytest.raises(InvalidInputError):
-            await requester.request(SUBJECT, Echo(text="x"), Deregister)
 
 
 async def test_large_request_is_rejected_unread(client: Client) -> None:
@@ -323,18 +305,6 @@ async def test_stopping_service_answers_received_and_waiting_requests(client: Cl
     assert [one.result().text for one in asked] == ["0", "1", "2", "3", "4"]
     with pytest.raises(UnavailableError):
         await NatsRequester(client).request(SUBJECT, Echo(text="x"), Echo)
-
-
-async def test_failing_service_starts_no_waiting_request(client: Client) -> None:
-    """When the block raises, running requests are cancelled and waiting ones are not started."""
-    held = Held()
-    with pytest.raises(ExceptionGroup) as failed:
-        async with serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=ServiceLimits(max_concurrent=1)):
-            for number in range(3):
-                await client.publish(SUBJECT, encode(Echo(text=str(number))))
-            await heard(client)
-            raise UnavailableError("The store is gone.")
-    assert (held.served, [type(error) for error in failed.value.exceptions]) == (["0"], [UnavailableError])
 
 
 async def test_service_answers_after_a_crash_of_the_server(client: Client, nats_server: NatsServer, own: bool) -> None:

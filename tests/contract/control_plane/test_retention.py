@@ -34,7 +34,7 @@ from ioa.group.events import Entry, Event, encode_entry
 from ioa.ports.delivery import Results, Timers
 from ioa.ports.group_log import GroupLog
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import decode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
@@ -123,15 +123,6 @@ async def test_pages_follow_the_order_of_acceptance(stores: Stores, client: Clie
     await filled(stores, 12)
     assert await newest(client, 5) == [[11, 10, 9, 8, 7], [6, 5, 4, 3, 2], [1, 0]]
     assert await oldest(stores, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
-
-
-async def test_pages_read_back_end_by_their_bytes(stores: Stores, client: Client) -> None:
-    """A record may be as large as a thousand others: the last of a page is the one by which it has so many bytes."""
-    await filled(stores, 12)
-    size = len(encode(record(11)))
-    assert await newest(client, 5, max_bytes=size + 1) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
-    assert await newest(client, 5, max_bytes=1) == [[number] for number in range(11, -1, -1)]
-    assert await newest(client, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
 
 
 async def test_what_stays_of_a_goal_is_said_once(stores: Stores) -> None:

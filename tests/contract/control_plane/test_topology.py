@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from nats.aio.client import Client
 from nats.js.errors import APIError
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
@@ -20,16 +19,13 @@ from ioa.adapters.nats.streams.topology import (
     FORMAT_KEY,
     GOALS,
     STREAMS,
-    WORK,
     Shares,
     Topology,
-    ensure_pool_consumer,
 )
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.errors import ConflictError, StoreFullError
 from ioa.protocol import subjects
-from ioa.protocol.ids import PoolId
 from ioa.protocol.operation.dead_letters import DeadReason
 from tests.rig.stored_files import fetch_file, store_file
 
@@ -72,18 +68,6 @@ async def test_stream_of_other_format_is_rejected(nats_url: str, name: str, numb
         with pytest.raises(ConflictError, match=rf"{name} has (format 2|no format number); expected 1") as refused:
             await Topology().ensure(js)
         assert "empty JetStream store" in refused.value.hint
-
-
-async def test_there_may_be_more_than_a_thousand_pools(client: Client) -> None:
-    """The server's own bound on the consumers of a work queue is no bound on pools."""
-    js, at_once = client.jetstream(), asyncio.Semaphore(16)
-
-    async def ensure(number: int) -> None:
-        async with at_once:
-            await ensure_pool_consumer(js, PoolId(f"pool-{number}"))
-
-    await asyncio.gather(*(ensure(number) for number in range(1_010)))
-    assert (await js.stream_info(WORK)).state.consumer_count == 1_011
 
 
 async def test_full_stream_rejects_and_other_streams_accept(nats_url: str) -> None:

@@ -83,14 +83,6 @@ async def found(index: AgentIndex, asked: IndexQuery, signal: Signal = Signal.TE
     return [candidate.agent_id for candidate in candidates[signal]]
 
 
-async def test_text_ranks_by_cosine(index: AgentIndex) -> None:
-    """The text signal is the cosine of the need to the card's text, best first."""
-    await index.put([entry("far", EAST), entry("near", NORTH), entry("middle", BETWEEN)])
-    candidates = await index.search(query())
-    ranked = [(str(candidate.agent_id), round(candidate.score, 4)) for candidate in candidates[Signal.TEXT]]
-    assert ranked == [("near", 1.0), ("middle", 0.6), ("far", 0.0)]
-
-
 @pytest.mark.parametrize("signal", list(Signal))
 async def test_large_pool_counts_once(index: AgentIndex, signal: Signal) -> None:
     """A pool with more replicas than the limit is one candidate, its best replica, and leaves room for other pools."""
@@ -98,31 +90,6 @@ async def test_large_pool_counts_once(index: AgentIndex, signal: Signal) -> None
     best = entry("our-best", NORTH, words="chart chart", examples=(NORTH,), pool="ours")
     await index.put([*ours, best, entry("other", EAST, words="chart and many other words", examples=(EAST,))])
     assert await found(index, query(words="chart", limit=2), signal) == ["our-best", "other"]
-
-
-async def test_many_examples_of_one_agent_leave_room_for_others(index: AgentIndex) -> None:
-    """An agent with fifty examples that all fit counts once, and as many others are found as were asked for."""
-    crowd = entry("crowd", examples=(NORTH,) * 50)
-    await index.put([crowd, *(entry(f"a{number}", examples=(BETWEEN, EAST)) for number in range(12))])
-    names = await found(index, query(limit=10), Signal.EXAMPLES)
-    assert (names[0], len(names), len(set(names))) == ("crowd", 10, 10)
-
-
-async def test_a_card_without_examples_is_no_candidate_of_examples(index: AgentIndex) -> None:
-    """Having no examples is told apart from having bad ones."""
-    await index.put([entry("bare"), entry("shown", examples=(EAST,))])
-    candidates = await index.search(query())
-    assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.EXAMPLES]} == {"shown": True}
-    assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.TEXT]} == {"bare": False, "shown": True}
-
-
-async def test_words_rank_by_rarity(index: AgentIndex) -> None:
-    """A rare word in common is worth more than a frequent one, and none in common is no candidate."""
-    await index.put(
-        [entry("a", words="table chart"), entry("b", words="table"), entry("c", words="table"), entry("d", words="song")]
-    )
-    assert sorted(await found(index, query(words="chart table"), Signal.BM25)) == ["a", "b", "c"]
-    assert (await found(index, query(words="chart table"), Signal.BM25))[0] == "a"
 
 
 async def test_offline_agents_are_not_found(index: AgentIndex) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,6 @@ pytestmark = [
     # nats-py drops the connection that it could not open to a server that hears nothing.
     pytest.mark.filterwarnings("ignore:unclosed <StreamWriter:ResourceWarning"),
 ]
-
-_OUTAGE = timedelta(seconds=60)
 
 
 @pytest.fixture
@@ -105,15 +102,3 @@ def _up_to_its_end(log: Sequence[StoredEntry]) -> Sequence[StoredEntry]:
     """What is followed: teams that were open when the goal ended may say something afterwards."""
     ends = (place for place, one in enumerate(log) if one.entry.state.parent is None and one.entry.state.phase.is_terminal)
     return log[: next(ends) + 1]
-
-
-async def test_all_of_nats_is_gone_for_a_while(cluster: NatsCluster, on_cluster: Fleet) -> None:
-    """All nodes are killed and stay away for a minute: what ran goes on where it was, without anybody's help."""
-    await on_cluster.publish_mix(20, seed=53)
-    for name in cluster.nodes:
-        await cluster.crash(name)
-    await asyncio.sleep(_OUTAGE.total_seconds())
-    await asyncio.gather(*(cluster.start(name) for name in cluster.nodes))
-    await on_cluster.publish_mix(5, seed=54)
-    evidence = await on_cluster.evidence(within=timedelta(seconds=90))
-    assert check(evidence) == []

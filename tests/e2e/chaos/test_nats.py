@@ -12,19 +12,8 @@ from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 from tests.rig.log_checker import check
-from tests.rig.nats_server import crash
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
-
-
-async def test_nats_server_is_killed_and_started_again(fleet: Fleet, nats_server: NatsServer) -> None:
-    """Three crashes in the middle of twenty goals cost time and nothing else."""
-    for seed in range(3):
-        await fleet.publish_mix(10, seed=40 + seed)
-        await crash(nats_server)
-        await nats_server.start()
-    evidence = await fleet.evidence()
-    assert check(evidence) == []
 
 
 async def test_a_copy_of_the_folder_is_a_backup(fleet: Fleet, nats_server: NatsServer, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
-import pandas as pd
 from matplotlib import image
 
 from ioa.client.client import Client
@@ -49,18 +48,6 @@ class Outcome:
         """Whether the conclusion gives each key its number."""
         return all(any(close(found, value) for found in self.figures_of(key)) for key, value in truth.items())
 
-    def tables(self) -> list[pd.DataFrame]:
-        """The CSV files among the artifacts."""
-        return [pd.read_csv(io.BytesIO(data)) for name, data in self.files.items() if name.endswith(".csv")]
-
-    def has_table(self, truth: Mapping[str, float]) -> bool:
-        """Whether a CSV file holds exactly the figures."""
-        return any(
-            {str(row.iloc[0]): float(row.iloc[-1]) for _, row in table.iterrows()}.items() >= _rounded(table, truth).items()
-            for table in self.tables()
-            if len(table.columns) == 2
-        )
-
     def pictures(self) -> list[tuple[int, ...]]:
         """The sizes of the PNG files, each of which was decoded."""
         return [image.imread(io.BytesIO(data), format="png").shape for name, data in self.files.items() if name.endswith(".png")]
@@ -73,14 +60,6 @@ class Outcome:
     def pictures_in_page(self) -> int:
         """How many PNG files the HTML report embeds."""
         return sum(data.count(b"data:image/png;base64,") for name, data in self.files.items() if name.endswith(".html"))
-
-
-def _rounded(table: pd.DataFrame, truth: Mapping[str, float]) -> dict[str, float]:
-    """The truth, in the very floats of the table where they are equal to twelve digits."""
-    held = {str(row.iloc[0]): float(row.iloc[-1]) for _, row in table.iterrows()}
-    return {
-        key: held[key] if key in held and abs(held[key] - value) <= 1e-12 * abs(value) else value for key, value in truth.items()
-    }
 
 
 def figures(text: str) -> list[float]:

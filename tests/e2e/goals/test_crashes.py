@@ -48,16 +48,18 @@ async def _is_found(system: Client, agent_id: str, trade: str) -> bool:
 @pytest.mark.parametrize(
     ("point", "attempts"),
     [
-        ("launched", ["1"]),
-        ("thinking", ["1"]),
-        ("before-assignment", ["1"]),
         ("after-assignment", ["1"]),
         ("running", ["1", "2"]),
-        ("finished", ["1", "2"]),
         ("journalled", ["1"]),
-        ("before-result", ["1"]),
-        ("after-result", ["1"]),
         ("concluding", ["1"]),
+        *(
+            pytest.param(point, attempts, marks=pytest.mark.nightly)
+            for attempts, points in (
+                (["1"], ["launched", "thinking", "before-assignment", "before-result", "after-result"]),
+                (["1", "2"], ["finished"]),
+            )
+            for point in points
+        ),
     ],
 )
 async def test_a_killed_agent_carries_on_where_it_was(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ioa.client.client import Client
@@ -38,28 +36,6 @@ async def test_list_of_six_tasks_is_done_with_right_figures(system: Client, worl
         all(key in page for key in truth),
         world.other in page,
     ) == (True, True, True, 1, 1, True, False), outcome.text
-
-
-async def test_figures_of_some_rows_are_right(system: Client, world: World) -> None:
-    """A single task needs no list."""
-    first, *_ = world.means(world.kind, world.amount)
-    chosen = world.frame[world.frame[world.kind] == first]
-    truth = {str(key): float(value) for key, value in chosen.groupby(world.group)[world.amount].max().items()}
-
-    outcome = await run_goal(system, f"max of {world.amount} by {world.group} where {world.kind} is {first}", [world.table])
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.figures_match(truth), outcome.has_table(truth)) == (True, True), outcome.text
-
-
-async def test_parallel_goals_keep_their_figures_apart(system: Client, world: World) -> None:
-    """Four goals at the same agents."""
-    asked = [(world.kind, world.amount), (world.group, world.amount), (world.kind, world.other), (world.group, world.other)]
-
-    outcomes = await asyncio.gather(*(run_goal(system, f"sum of {amount} by {by}", [world.table]) for by, amount in asked))
-
-    right = [outcome.has_table(world.sums(by, amount)) for outcome, (by, amount) in zip(outcomes, asked, strict=True)]
-    assert right == [True] * 4, [outcome.text for outcome in outcomes]
 
 
 async def test_rejected_goal_shows_a_list_that_succeeds(system: Client, world: World) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -30,6 +28,7 @@ async def _result(stage: Stage, goal_id: GoalId) -> GoalResult:
         return await stage.system.wait_for_result(goal_id)
 
 
+@pytest.mark.nightly
 async def test_hanging_functions_delay_no_other_goal_and_no_shutdown(stage: Stage) -> None:
     """Four tasks hang: a quick goal ends before its deadline; after their cancellation one is reached; SIGTERM ends the process."""
     name = "hanger"
@@ -51,30 +50,7 @@ async def test_hanging_functions_delay_no_other_goal_and_no_shutdown(stage: Stag
     assert ("never awaited" in stage.log(), "was destroyed" in stage.log()) == (False, False)
 
 
-async def test_a_damaged_memory_is_begun_afresh(stage: Stage) -> None:
-    """An agent whose file was overwritten between two starts serves the next goal."""
-    async with stage.agent("twin") as process:
-        await stage.ready("twin")
-        results = [await _result(stage, await _launch(stage, "twin", f"do something as a twin, {number}")) for number in range(3)]
-        process.terminate()
-        await process.wait()
-    path = stage.folder / "agents" / "twin" / "memory.sqlite"
-    await asyncio.to_thread(_overwrite, path)
-    async with stage.agent("twin"):
-        await stage.ready("twin", times=2)
-        results.append(await _result(stage, await _launch(stage, "twin", "do something as a twin once more")))
-
-    assert {result.reason for result in results} == {Reason.CONCLUDED}
-    assert ("memory_damaged" in stage.log(), path.with_name("memory.sqlite.damaged-1").exists()) == (True, True)
-
-
-def _overwrite(path: Path) -> None:
-    pages = bytearray(path.read_bytes())
-    for start in range(4_096, len(pages), 4_096):
-        pages[start : start + 2_000] = os.urandom(2_000)
-    path.write_bytes(pages)
-
-
+@pytest.mark.nightly
 async def test_an_agent_started_twice_on_one_folder_shares_its_work(stage: Stage) -> None:
     """The second process is one more replica with a folder of its own; each task runs once, and both serve."""
     async with stage.agent("twin") as first:

@@ -29,6 +29,7 @@ _PATIENCE = timedelta(seconds=60)
 _SIGNALS = [signal.SIGTERM, signal.SIGKILL]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", _SIGNALS)
 async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: signal.Signals) -> None:
     """The new process waits until the old process has released the folder, takes the same id, and runs the task again."""
@@ -48,6 +49,7 @@ async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: s
     assert ("joins_as_replica" in stage.log(), len(stage.runs())) == (False, 2), stage.log()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", _SIGNALS)
 async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, number: signal.Signals) -> None:
     """The new `ioa up` waits for the folder and the ports of the old one; each agent keeps its id and runs its tasks again."""

@@ -172,15 +172,6 @@ async def test_forgotten_session_is_opened_again() -> None:
     assert (bare.called["read"], bare.called["initialize"]) == (2, 3)
 
 
-async def test_server_that_answers_no_delete_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of an agent does not wait for the server."""
-    monkeypatch.setattr(mcp_server, "_CLOSING", timedelta(seconds=0.2))
-    bare = BareServer({})
-    async with asyncio.timeout(20), _opened(bare) as server:
-        bare.heard = b"HTTP/1.1 202 Accepted\r\ncontent-length: 9\r\n\r\n"
-        assert await _call(server, "read") == "done"
-
-
 async def test_server_without_an_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the server."""
     monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=0.5))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.transport import TcpTransport
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
@@ -42,44 +40,6 @@ from ioa.protocol.registry import Acknowledged
 from ioa.runtime.process import loop_factory
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
-
-
-async def test_writing_to_a_closed_socket_raises_connection_reset(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uvloop raises RuntimeError, which is not handled as a lost connection."""
-
-    def write(_payload: object) -> None:
-        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
-
-    async with open_connection(NatsSettings(nats_url, "bereft")) as client:
-        assert isinstance(client._transport, TcpTransport) and client._transport._io_writer is not None
-        with monkeypatch.context() as patched:
-            patched.setattr(client._transport._io_writer, "writelines", write)
-            with pytest.raises(ConnectionResetError, match="The connection to NATS is gone"):
-                await client.flush()
-
-
-async def test_cancelled_wait_for_the_server_keeps_the_connection_receiving(nats_url: str) -> None:
-    """The server's answer came for somebody who had gone, at which reading ended: nothing was heard for five seconds."""
-    async with open_connection(NatsSettings(nats_url, "impatient")) as client:
-        heard, renewed = asyncio.Event(), list[None]()
-        await client.subscribe("anything", cb=_setting(heard))
-        with at_renewal(client, lambda: renewed.append(None)):
-            for _ in range(3):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(0):
-                        await client.flush()
-            await client.flush()
-            await client.publish("anything", b"")
-            async with asyncio.timeout(10):
-                await heard.wait()
-        assert renewed == []
-
-
-def _setting(event: asyncio.Event) -> Callable[[Msg], Coroutine[Any, Any, None]]:
-    async def note(_message: Msg) -> None:
-        event.set()
-
-    return note
 
 
 async def test_request_without_responders_is_repeated(nats_url: str) -> None:
@@ -211,14 +171,6 @@ async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None
                 await requester.request("somebody", CancelGoal(goal_id=GoalId("g"), why="x" * 100_000), Acknowledged)
             with pytest.raises(PayloadTooLargeError), unavailable_unless_answered("The store"):
                 await client.publish("somebody", b"x" * 100_000)
-
-
-async def test_first_connection_tries_every_server(nats_url: str) -> None:
-    """Without patience too, a server that does not answer is not the last one."""
-    for _ in range(5):
-        settings = NatsSettings(f"nats://127.0.0.1:9,nats://localhost:9,{nats_url}", "first")
-        async with open_connection(settings, patience=timedelta(0)) as client:
-            assert client.is_connected
 
 
 async def test_connection_with_tls_never_sends_plain_text(nats_url: str) -> None:

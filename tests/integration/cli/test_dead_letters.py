@@ -65,13 +65,6 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
     assert pages == [list(range(150, 130, -1)), [*range(130, 119, -1), *range(19, 10, -1)], list(range(10, 0, -1))]
 
 
-async def test_an_empty_stream_has_no_page(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    """People read a sentence; programs get an empty list."""
-    await list_letters(ioa.Client(client), Terminal(as_json=False), 50)
-    await list_letters(ioa.Client(client), Terminal(as_json=True), 50)
-    assert capsys.readouterr().out == "No dead letters.\n[]\n"
-
-
 async def test_a_letter_is_put_back_once(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     """Its message is in its stream again as it came, and the letter is gone; a second try cut short before is no second message."""
     await _put(client, 1)
@@ -89,19 +82,6 @@ async def test_a_letter_is_put_back_once(client: Client, capsys: pytest.CaptureF
     )
     with pytest.raises(NotFoundError, match="There is no dead letter 1"):
         await put_back(ioa.Client(client), Terminal(as_json=True), 1)
-
-
-async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
-    client: Client, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The message id contains the digest of the message."""
-    await _put(client, 1)
-    letter = await ioa.Client(client).dead_letter(1)
-    other = message_id(letter.model_copy(update={"data": b"another"}))
-    await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": other})
-    await put_back(ioa.Client(client), Terminal(as_json=True), 1)
-    assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": True}
-    assert (await client.jetstream().get_msg(GOALS, 2)).data == b"goal 1"
 
 
 async def test_what_cannot_be_put_back_is_refused(client: Client) -> None:

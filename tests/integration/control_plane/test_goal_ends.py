@@ -48,16 +48,6 @@ async def test_useless_model_spends_one_call_beyond_the_budget(tmp_path: Path) -
     assert done.result.content
 
 
-async def test_budget_spent_while_forming_a_team_ends_the_goal(tmp_path: Path) -> None:
-    """The leader asks its model within the budget and one call beyond, and gives the goal up with the reason."""
-    model = ScriptedModel(lambda _: _CALL)
-    agents = [_agent("lead"), _agent("other")]
-    order = GoalOrder(goal="Agree on a name.", agent=AgentId("lead"), max_tokens=1_500)
-    done = await System(tmp_path).run(order, agents=agents, model=model)
-
-    assert (done.result.reason, done.result.usage.tokens, len(model.asked)) == (Reason.BUDGET, 2_000, 2)
-
-
 async def test_goal_is_cancelled_before_intake_reads_it(tmp_path: Path) -> None:
     """Of many goals that are published at once, the last ones are cancelled at once: each ends as cancelled, without work."""
     agent, worked = Agent("worker", description="Works."), list[str]()

@@ -155,6 +155,7 @@ async def _seen_by(fault: Fault, folder: Path) -> Seen:
         return await online(caller), launched.state.living(), await losses(caller, comm_id)
 
 
+@pytest.mark.nightly
 async def test_nobody_is_lost_by_an_outage(tmp_path: Path) -> None:
     """A fault that lasts longer than a lease loses no member and no agent, neither at once nor when it is over.
 
@@ -166,6 +167,7 @@ async def test_nobody_is_lost_by_an_outage(tmp_path: Path) -> None:
     assert dict(zip(names, seen, strict=True)) == dict.fromkeys(names, (sorted(TEAM), TEAM, []))
 
 
+@pytest.mark.nightly
 async def test_who_dies_is_lost_although_the_system_had_an_outage(services: ServiceProcesses, nats_server: NatsServer) -> None:
     """An agent that died while nats-server was away is told from those that could not be heard."""
     async with living(nats_server, ADA, BOB) as caller, living(nats_server, EVE) as eve:

@@ -37,7 +37,7 @@ def _damage(file: Path) -> None:
     file.write_bytes(b"no database" * 1_000)
 
 
-@pytest.mark.parametrize("change", [_leave, _lose, _damage])
+@pytest.mark.parametrize("change", [_leave, *(pytest.param(one, marks=pytest.mark.nightly) for one in (_lose, _damage))])
 async def test_restarted_discovery_finds_the_agents_of_the_registry(
     town: Townsman, kept: ServiceProcesses, vectors_folder: Path, change: Callable[[Path], None]
 ) -> None:

@@ -33,17 +33,3 @@ async def test_rerun_with_the_same_key_is_one_goal(http: httpx.AsyncClient, memb
     assert shown["labels"] == {"project": "sums", "rerun-of": original}
     listed = (await http.get(f"/goals?label=rerun-of={original}")).json()["goals"]
     assert [row["goal_id"] for row in listed] == [first.json()["goal_id"]]
-
-
-async def test_rerun_needs_a_readable_goal_and_a_message(http: httpx.AsyncClient, members: Members) -> None:
-    """Unknown goals and entries answer 404, other entries than messages 422, and a text beyond the limit 413."""
-    path, seq = await _talked(http, members)
-    wrong = [
-        await http.post("/goals/nothing/rerun", json={"at": seq, "message": "x"}),
-        await http.post(f"{path}/rerun", json={"at": 10**9, "message": "x"}),
-        await http.post(f"{path}/rerun", json={"at": 1, "message": "x"}),
-        await http.post(f"{path}/rerun", json={"at": seq}),
-        await http.post(f"{path}/rerun", json={"at": seq, "message": "x" * 32_000}),
-    ]
-    assert [one.status_code for one in wrong] == [404, 404, 422, 422, 413]
-    assert len((await http.get("/goals")).json()["goals"]) == 1

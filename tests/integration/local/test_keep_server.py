@@ -38,6 +38,7 @@ async def _stores(js: JetStreamContext) -> bool:
     return True
 
 
+@pytest.mark.nightly
 async def test_nats_server_stores_again_when_there_is_room(volume: SmallVolume) -> None:
     """Acknowledged messages are stored; messages that were rejected while the disk was full have no acknowledgement."""
     folder = volume.folder / "nats"

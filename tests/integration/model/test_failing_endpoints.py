@@ -166,20 +166,6 @@ async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Pa
         assert len(told[name].messages) < 12, "members whose models refuse at once do not pass the floor around as fast as they can"
 
 
-async def test_an_endpoint_that_fails_from_the_start_opens_no_group(plane: Plane, tmp_path: Path) -> None:
-    """The goal is returned to the queue until the patience is spent."""
-    async with asyncio.TaskGroup() as group:
-        running = [
-            group.create_task(reach(plane, tmp_path, "refusing", "http://127.0.0.1:9/v1")),
-            *(
-                group.create_task(reach(plane, tmp_path, f"start-{name}", Endpoint("nobody", always(DOWN), forms=FAILING[name][0])))
-                for name in ("401", "503", "garbage")
-            ),
-        ]
-    told = [task.result() for task in running]
-    assert [(one.result.reason, one.messages) for one in told] == [(Reason.MODEL_UNAVAILABLE, [])] * len(told)
-
-
 async def test_models_that_come_back_go_on(plane: Plane, tmp_path: Path) -> None:
     """An endpoint that was away for a while, or takes its time, costs time and nothing else: the model decides all there is.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.played_goals import GOALS
 from benchmarks.prompts import LEAST_SHARE, MOST_CALLS, MOST_TOKENS, compared, play
 
 
+@pytest.mark.nightly
 async def test_what_a_capable_model_said_still_reaches_the_goals(tmp_path: Path) -> None:
     """Prompts stay few and small, with the same beginning.
 

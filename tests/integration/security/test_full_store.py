@@ -32,6 +32,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
             yield opened
 
 
+@pytest.mark.nightly
 async def test_full_store_rejects_new_goals_and_finishes_running_ones(town: Town) -> None:
     """A goal that was accepted before is led to its end while the store is over 90 % full."""
     await town.lead_one()

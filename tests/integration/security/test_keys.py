@@ -220,7 +220,7 @@ def _revoke(secured: Secured, name: str) -> None:
     revoke(_QUIET, name, out=secured.folder, pid_file=secured.pid_file)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 async def test_agent_is_revoked_during_a_task(house: House) -> None:
     """Its connection is closed; when an admin has removed its card, the goal fails with the reason, and the next one succeeds."""
     goals = await house.begin("Wait for the train to London.")

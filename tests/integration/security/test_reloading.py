@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -26,6 +28,7 @@ _RELOADS = 10
 _ASKED_BETWEEN = 10
 
 
+@pytest.mark.nightly
 async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) -> None:
     """Status requests, identity requests, log reads and goals succeed while nats-server reloads its configuration."""
     async with AsyncExitStack() as stack:

@@ -216,6 +216,7 @@ async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypa
         await eventually(noted, {("", "guest@example.com", "", "forbidden")}.issubset, within=_SOON)
 
 
+@pytest.mark.nightly
 async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp_path: Path) -> None:
     """Whoever comes by a token is a member like others: its agent is found, is given work, and answers."""
     calculator = {"role": "agent", "agent": "adder", "pool": "adder"}

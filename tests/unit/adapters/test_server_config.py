@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from ioa.adapters.nats.auth import roles
-from ioa.adapters.nats.auth.roles import CONTROL_PLANE, Service, account_name, of_agent, of_service, of_user, read_tenant
+from ioa.adapters.nats.auth.roles import Service, account_name, of_agent, of_service, of_user, read_tenant
 from ioa.adapters.nats.auth.server_config import AccountLimits, User, authorization
 from ioa.adapters.nats.delivery.work_queue import _PULL
 from ioa.adapters.nats.requests.request import SEARCH_TIMEOUT
@@ -34,27 +34,6 @@ BOTH = {ACME: AccountLimits(), UMBRA: AccountLimits()}
 SMALL = AccountLimits(max_file=1_000_000, agent_connections=7, user_subscriptions=9)
 OUTSIDE = {"agent": ADA, "user": ANNA, "observer": roles.of_observer("eye"), "auditor": roles.of_auditor("tom")}
 EVERYBODY = OUTSIDE | {service.value: of_service(service) for service in Service}
-
-
-def test_imports_name_their_account_and_contain_a_wildcard() -> None:
-    """To an import without a wildcard, the server delivers replies of other requests as well; no role may use the only one."""
-    accounts = json.loads(authorization([]))["accounts"]
-    exported = {
-        (kind, one[kind], importer)
-        for one in accounts[CONTROL_PLANE]["exports"]
-        for kind in ("service", "stream")
-        if kind in one
-        for importer in one["accounts"]
-    }
-    imports = {
-        (kind, one[kind]["subject"], name)
-        for name in (roles.AGENTS, roles.USERS)
-        for one in accounts[name]["imports"]
-        for kind in one
-    }
-    assert exported == imports
-    assert {one for kind, one, _ in imports if kind == "service" and "*" not in one and ">" not in one} == {"$JS.API.INFO"}
-    assert not any("$JS.API.INFO" in may.publish for may in OUTSIDE.values())
 
 
 def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:

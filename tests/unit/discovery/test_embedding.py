@@ -43,18 +43,6 @@ async def embedder() -> AsyncIterator[ThreadEmbedder]:
         yield opened
 
 
-async def test_vectors_have_unit_length(embedder: ThreadEmbedder) -> None:
-    """Each vector has the model's dimension and the length one, so that a dot product is a cosine."""
-    vectors = await embedder.embed(TEXTS)
-    assert [(len(vector), round(cosine(vector, vector), 5)) for vector in vectors] == [(384, 1.0)] * len(TEXTS)
-
-
-async def test_meaning_is_near(embedder: ThreadEmbedder) -> None:
-    """A rephrased request without a word in common is nearer than another request."""
-    asked, same, other = await embedder.embed(["sum of revenues by area", "total sales per region", "compose a lullaby"])
-    assert cosine(asked, other) < 0.2 < 0.4 < cosine(asked, same)
-
-
 async def test_embedding_leaves_the_loop_free(embedder: ThreadEmbedder) -> None:
     """A hundred texts are embedded without one callback holding the event loop for 50 ms."""
     with watch_loops(timedelta(milliseconds=50)) as watch:

@@ -50,17 +50,6 @@ async def test_changed_card_replaces_the_old_one() -> None:
     assert embedder.embedded == ["a: old", "an example", "a: new"]
 
 
-async def test_removed_agent_may_return() -> None:
-    """Agents of a call are inserted and removed independently; an agent that is not indexed can be removed."""
-    index = ExactIndex(DIMENSION)
-    indexer = Indexer(index, HashingEmbedder())
-    await indexer.apply(agent(A) | agent(B))
-    await indexer.apply({A: None, C: None} | agent(B, online=False))
-    removed = await online(index)
-    await indexer.apply(agent(A))
-    assert (removed, await online(index)) == ({B: False}, {A: True, B: False})
-
-
 async def test_another_model_embeds_everything() -> None:
     """Vectors of another model are replaced."""
     index, other = ExactIndex(DIMENSION), HashingEmbedder(model_id="other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -113,15 +112,6 @@ async def test_a_removal_that_was_cut_short_is_finished(plane: Plane, monkeypatc
     ended = await plane.ended.find(GoalName(LOCAL, GOAL))
     assert ended is not None
     assert (left(plane), ended.reason, await plane.results.get(GoalName(LOCAL, GOAL))) == (EMPTY, Reason.CONCLUDED, None)
-
-
-async def test_concurrent_retention_removes_each_goal_once(plane: Plane) -> None:
-    """Replicas that look at the same time remove each goal, and it counts as ended once."""
-    await conclude(plane)
-    plane.clock.advance(LATER)
-    done = await asyncio.gather(*(prune(plane) for _ in range(5)))
-    assert {part.failed for part in done} == {0}
-    assert left(plane) == EMPTY
 
 
 async def test_a_goal_that_cannot_be_removed_holds_up_no_other(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:

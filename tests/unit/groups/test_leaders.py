@@ -83,11 +83,6 @@ def test_parts_of_goal_are_its_sentences_and_list_items(goal: str, parts: list[s
     assert split_goal(goal) == [goal, *parts]
 
 
-def test_who_was_asked_is_not_asked_again() -> None:
-    """The second offer goes to somebody else."""
-    assert best_leader([hit("first", 0.8), hit("second", 0.7)], {PoolId("first")}) == "second"
-
-
 async def found(*agents: tuple[AgentId, float], only: Sequence[AgentId] = ()) -> Plane:
     """A system in which discovery finds these agents, all of them online, and these pools alone may lead."""
     plane = Plane(leaders=tuple(map(PoolId, only)))

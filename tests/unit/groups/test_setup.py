@@ -170,13 +170,6 @@ async def test_a_nested_team_that_cannot_be_opened_is_lent_nothing() -> None:
     assert ((await plane.state()).loans, await plane.entries(NESTED)) == ((), [])
 
 
-async def test_opening_a_nested_team_again_gives_the_same() -> None:
-    """Launches of one nested team that are repeated or race open it once."""
-    plane = await with_task()
-    states = await asyncio.gather(*(plane.nest("t1-1", BOB, EVE) for _ in range(6)))
-    assert (states, len(await plane.entries(NESTED))) == ([await plane.state(NESTED)] * 6, 1)
-
-
 async def test_a_nested_team_is_not_launched_for_a_goal_that_ends_meanwhile() -> None:
     """However a cancel of the goal and the launch of a nested team cross, no team goes on working for nobody."""
     for turns in range(12):

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.agents.search import Filters, Need, Search
+from ioa.protocol.agents.search import Search
 from ioa.protocol.cards import MAX_LOAD, Load
-from ioa.protocol.codec import decode, encode, validate
-from ioa.protocol.ids import AgentId
+from ioa.protocol.codec import validate
 
 
 def asked(**need: Any) -> dict[str, Any]:
@@ -46,18 +45,6 @@ def test_a_bad_search_is_refused_with_its_reason(raw: object, why: str) -> None:
         validate(Search, raw)
 
 
-def test_all_filters_travel() -> None:
-    """A search with every filter arrives as it was sent."""
-    filters = Filters(online=False, pool="tables", tags=("a", "b"), version="2", not_self=True)
-    search = Search(needs=(Need(text="数据 图表", filters=filters, k=100),), by=AgentId("me"), budget=7, purpose="goal-1")
-    assert decode(Search, encode(search)) == search
-
-
 def test_a_load_beyond_all_bounds_is_cut() -> None:
     """No count of an agent, however wrong, keeps it from renewing its lease."""
     assert Load(tasks=10**9, groups=10**9, slots=0) == Load(tasks=MAX_LOAD, groups=MAX_LOAD, slots=1)
-
-
-def test_busy_is_tasks_for_each_slot() -> None:
-    """Two of four slots taken is half busy; tasks that wait count too."""
-    assert [Load(tasks=2, slots=4).busy, Load(tasks=6, slots=4).busy, Load().busy] == [0.5, 1.5, 0.0]

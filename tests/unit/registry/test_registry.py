@@ -25,7 +25,6 @@ from ioa.protocol.registry import (
     Agents,
     CardRecord,
     Claim,
-    GetAgents,
     HeldClaim,
     Lease,
     ListAgents,
@@ -149,15 +148,6 @@ async def test_two_hundred_rich_cards_are_listed(plane: Plane) -> None:
     known = await put(plane, *(wordy(f"agent-{number:03}") for number in range(200)))
     pages = await listed(plane)
     assert (agents_in(pages), max(len(encode(page)) for page in pages) < MAX_PAYLOAD_BYTES, len(pages)) == (known, True, 2)
-
-
-async def test_agents_are_looked_up_by_pages_too(plane: Plane) -> None:
-    """A caller that requests many ids requests the ids after the last returned id again."""
-    wanted = await put(plane, *(wordy(f"agent-{number:03}") for number in range(200)))
-    first = await plane.registry.get(GetAgents(agent_ids=tuple(wanted)))
-    rest = wanted[wanted.index(first.agents[-1].card.agent_id) + 1 :]
-    second = await plane.registry.get(GetAgents(agent_ids=tuple(rest)))
-    assert (first.more, second.more, agents_in([first, second])) == (True, False, wanted)
 
 
 async def test_a_card_with_a_text_that_nothing_can_store_is_refused(plane: Plane) -> None:

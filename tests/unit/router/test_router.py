@@ -10,8 +10,7 @@ import pytest
 
 from ioa.errors import ForbiddenError, InvalidInputError, PayloadTooLargeError
 from ioa.group.events import Said, TimerFired
-from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, Rejected, SayReply
+from ioa.group.requests import Accepted, SayReply
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, PoolId, SessionId, TaskId
 from ioa.protocol.messages import (
@@ -43,15 +42,6 @@ async def test_a_message_sent_many_times_at_once_is_one(opened: Plane) -> None:
     entries = await opened.entries()
     assert [answer.seq for answer in answers if isinstance(answer, Accepted)] == [entries[-1].seq] * 20
     assert messages_of(entries) == [message.header.message_id]
-
-
-async def test_one_of_two_messages_for_a_turn_wins(opened: Plane) -> None:
-    """Two different messages for the same turn race: one is accepted, the other hears that the turn is over."""
-    messages = [await opened.message(ADA, Discussion(content=text, next_speaker=BOB)) for text in ("One.", "Two.")]
-    answers = await asyncio.gather(*(opened.send(message, router) for router, message in enumerate(messages)))
-    lost = [answer for answer in answers if isinstance(answer, Rejected)]
-    assert [answer.code for answer in lost] == [RejectionCode.STALE_TURN]
-    assert len(messages_of(await opened.entries())) == 1
 
 
 async def test_no_entry_holds_a_draft(opened: Plane) -> None:

@@ -59,22 +59,6 @@ async def test_a_group_that_cannot_be_read_holds_up_no_other() -> None:
     assert sorted(seen) == sorted(comm_ids)
 
 
-async def test_sweep_is_repeated_if_a_log_did_not_answer() -> None:
-    """Until every group was checked."""
-    open_groups, comm_ids = await _open(3)
-    checks: dict[CommId, int] = dict.fromkeys(comm_ids, 0)
-
-    async def check(comm_id: CommId) -> None:
-        checks[comm_id] += 1
-        if comm_id == comm_ids[1] and checks[comm_id] < 2:
-            raise UnavailableError("away")
-
-    async with asyncio.TaskGroup() as group:
-        keeping = group.create_task(Sweep(open_groups, check).run())
-        await eventually(lambda: set(checks.values()) == {2})
-        keeping.cancel()
-
-
 async def test_a_sweep_is_repeated_when_asked_and_when_nothing_could_be_listed() -> None:
     """A renewed connection asks for another sweep; an index that is out of reach puts it off."""
     open_groups, [comm_id] = await _open(1)
