@@ -19,14 +19,13 @@ import pytest
 from tests.packaging.environment import ROOT, Environment
 
 
-def _run(*command: str | Path) -> str:
-    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, check=False)
+def _run(*command: str | Path) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
-def _uv(*arguments: str | Path) -> str:
-    return _run(Path(sys.executable).with_name("uv"), "--quiet", *arguments)
+def _uv(*arguments: str | Path) -> None:
+    _run(Path(sys.executable).with_name("uv"), "--quiet", *arguments)
 
 
 def _pip(*arguments: str | Path) -> None:

@@ -48,8 +48,9 @@ def copy(tmp_path: Path) -> Path:
 @pytest.mark.package
 @pytest.mark.timeout(600)
 def test_the_readme_works_from_top_to_bottom(copy: Path, wheels: Path, tmp_path: Path) -> None:
-    """Whoever does what README.md and the page on agents say, in their order, in a fresh clone, sees every command succeed."""
-    pages = [_CLONE, *((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/agents.md"))]
+    """Each command of README.md and of the pages on first goals and agents succeeds in a fresh clone, in this order."""
+    names = ("README.md", "docs/first-goals.md", "docs/agents.md")
+    pages = [_CLONE, *((ROOT / name).read_text(encoding="utf-8") for name in names)]
     code, output = go_through("\n".join(pages), copy, tmp_path / "home", pip_from(wheels))
     assert code == 0, output[-8000:]
 
