@@ -29,7 +29,7 @@ _OF_THE_LOG = """async (path) => {
     const {entries} = await (await fetch(`/v1${path}/entries?limit=500`)).json();
     const {comm_id} = await (await fetch(`/v1${path}`)).json();
     return entries.reduce(append, emptyStory()).rooms.get(comm_id).rows
-        .filter((row) => row.act !== "conclude").map((row) => `${row.seq}.${row.n}`);
+        .filter((row) => row.act !== "conclude").map((row) => row.key);
 }"""
 
 

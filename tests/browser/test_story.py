@@ -16,7 +16,7 @@ _LINES = """async (logs) => {
     const {append, emptyStory} = await import('/page/room.js');
     return JSON.stringify(JSON.parse(logs).map((entries) => {
         const story = entries.reduce(append, emptyStory());
-        return [...story.rooms.values()].flatMap((room) => room.rows).sort((a, b) => a.seq - b.seq || a.n - b.n)
+        return [...story.rooms.values()].flatMap((room) => room.rows).sort((a, b) => a.seq - b.seq)
             .flatMap((row) => row.lines.map((text) => [row.seq, row.speaker, row.act, text, row.tone]));
     }));
 }"""

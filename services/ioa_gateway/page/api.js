@@ -1,15 +1,15 @@
-// What the page asks of its gateway: requests with their problems (RFC 9457), and streams that are resumed by sequence.
+// Requests to the gateway with their problems (RFC 9457), and streams that are resumed by sequence.
 
-/** What went wrong, in words: what happened and what to do. `status` is 0 where nobody answered. */
-export class Problem extends Error {
-  constructor(status, detail, hint = "") {
-    super(detail);
-    this.status = status;
-    this.hint = hint;
-  }
-}
+/** An error with a remedy. `status` is 0 if the gateway did not answer. */
+const problem = (status, detail, hint = "") => Object.assign(new Error(detail), { status, hint });
 
 let skew = 0;
+let report = () => {};
+
+/** Call a function after each response, and after each event of a stream with whether the stream is open. */
+export function onNews(callback) {
+  report = callback;
+}
 
 /** The time by the gateway's clock, in milliseconds. */
 export const now = () => Date.now() + skew;
@@ -17,42 +17,43 @@ export const now = () => Date.now() + skew;
 /** The path of a route. */
 export const apiPath = (path) => `/v1${path}`;
 
-/** Ask the gateway, and return what it says; null if that is nothing. Raises Problem. */
-export async function ask(path, { method = "GET", body, headers = {} } = {}) {
+/** Send a request, and return the document of the response; null if it is empty. Throws a `problem`. */
+export const ask = (path, options = {}) => request(path, options).finally(() => report());
+
+async function request(path, { method = "GET", body, headers = {} }) {
   const isFile = body instanceof Blob;
   let response;
   try {
     response = await fetch(apiPath(path), {
       method,
       headers: body === undefined ? headers : { "Content-Type": isFile ? "application/octet-stream" : "application/json", ...headers },
-      body: isFile ? body : JSON.stringify(body), // nothing stays nothing
+      body: isFile ? body : JSON.stringify(body), // undefined: no body
     });
   } catch {
-    throw new Problem(0, "The gateway does not answer.", "Try again soon; nothing is lost.");
+    throw problem(0, "The gateway does not answer.", "Try again soon; nothing is lost.");
   }
-  const told = Date.parse(response.headers.get("date"));
-  if (told && Math.abs(told - Date.now()) > 2000) skew = told - Date.now();
+  const date = Date.parse(response.headers.get("date"));
+  if (date && Math.abs(date - Date.now()) > 2000) skew = date - Date.now();
   if (response.status === 204) return null;
-  const said = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Problem(response.status, said.detail ?? `The gateway answered ${response.status}.`, said.hint);
-  return said;
+  const document = await response.json().catch(() => ({}));
+  if (!response.ok) throw problem(response.status, document.detail ?? `The gateway answered ${response.status}.`, document.hint);
+  return document;
 }
 
-/** Write parameters that are given. */
+/** Encode parameters, without empty ones. */
 export function query(fields) {
   const given = Object.entries(fields).filter(([, value]) => (value ?? "") !== "");
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
-/** A random token, also where the page did not come by HTTPS. */
+/** A random token, also without HTTPS. */
 export const token = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /**
- * Follow a stream of events behind a sequence until it ends, wherever it is interrupted.
- * @param {(after: number) => string} path where the stream is, behind a sequence
- * @param {{entry?: (entry: Object) => void, progress?: (report: Object) => void, end?: (data: Object) => void, goal?: (row: Object) => void,
- *   waiting?: () => void, live?: (isLive: boolean) => void, refused: () => Promise<boolean>}} to `refused` finds out why there is no
- *   stream, and whether to try again
+ * Follow a stream of events after a sequence until it ends, also after interruptions.
+ * @param {(after: number) => string} path of the stream after a sequence
+ * @param {Object} to functions for events by their names (`entry`, `progress`, `goal`, `waiting`, `end`), and `refused`, which returns
+ *   whether to try again when there is no stream
  * @returns {() => void} ends it
  */
 export function follow(path, after, to) {
@@ -61,21 +62,17 @@ export function follow(path, after, to) {
   let isOver = false;
   const open = () => {
     source = new EventSource(apiPath(path(after)));
-    source.onopen = () => to.live?.(true);
-    source.addEventListener("entry", (event) => {
-      after = Number(event.lastEventId);
-      to.entry(JSON.parse(event.data));
-    });
-    source.addEventListener("progress", (event) => to.progress?.(JSON.parse(event.data)));
-    source.addEventListener("goal", (event) => to.goal(JSON.parse(event.data)));
-    source.addEventListener("waiting", () => to.waiting());
-    source.addEventListener("end", (event) => {
-      close();
-      to.end(JSON.parse(event.data));
-    });
+    source.onopen = () => report(true);
+    for (const kind of ["entry", "progress", "goal", "waiting", "end"]) {
+      source.addEventListener(kind, (event) => {
+        if (kind === "entry") after = Number(event.lastEventId);
+        if (kind === "end") close();
+        to[kind]?.(JSON.parse(event.data));
+        report(true);
+      });
+    }
     source.onerror = async () => {
-      to.live?.(false);
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      if (source.readyState !== EventSource.CLOSED) return void report(false); // the browser tries again by itself
       const again = await to.refused();
       if (!isOver && again) timer = setTimeout(open, 2000);
     };
@@ -83,7 +80,7 @@ export function follow(path, after, to) {
   const close = () => {
     isOver = true;
     clearTimeout(timer);
-    source?.close();
+    source.close();
   };
   open();
   return close;

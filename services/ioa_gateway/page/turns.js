@@ -1,11 +1,12 @@
-// What waits for the user of the page, as a person in teams or as the user of goals; loaded for keys that may answer. It is read when the gateway
-// reports a change, and periodically. While the page is hidden there is no stream. The form of a turn is loaded when the first turn waits.
+// The open turns and questions of the page's user, for a key that may answer. They are read when the gateway reports a change, and
+// periodically. While the page is hidden there is no stream. The form of a turn is loaded when the first turn is open.
 import { ask, follow } from "./api.js";
+import { sheet } from "./parts/words.js";
 
-/** Know what waits. `look()` finds out, and `app.changed()` says so. */
+/** Follow open items. `look()` reads them. */
 export function openTurns(app) {
-  const taken = new Set(); // items that were answered, until the list knows it
-  const wholes = new Map(); // of items whose texts the list cuts: the whole one, or the cut one until that is there
+  const taken = new Set(); // answered items, until the list omits them
+  const wholes = new Map(); // items whose texts the list shortens: the shortened one until the whole one is read
   let drawn = null;
   let isAsking = false;
   let isStale = false;
@@ -14,7 +15,7 @@ export function openTurns(app) {
   const turns = {
     list: [],
     look,
-    /** Draw what waits in one group; null if nothing does. */
+    /** Draw the open item of a group; null if there is none. */
     draw: (comm) => (drawn && turns.in(comm) ? drawn(app, wholeOf(turns.in(comm))) : null),
     close() {
       document.removeEventListener("visibilitychange", listen);
@@ -22,10 +23,10 @@ export function openTurns(app) {
     },
     in: (comm) => turns.list.find((one) => one.comm_id === comm) ?? null,
     isMine: (goal) => turns.list.some((one) => one.goal_id === goal.goal_id && (one.user ?? "") === (goal.user ?? "")),
-    /** What was answered does not wait any more. */
-    take(waits) {
-      taken.add(keyOf(waits));
-      turns.list = turns.list.filter((one) => keyOf(one) !== keyOf(waits));
+    /** Remove an answered item. */
+    take(item) {
+      taken.add(keyOf(item));
+      turns.list = turns.list.filter((one) => keyOf(one) !== keyOf(item));
       look();
     },
   };
@@ -33,34 +34,31 @@ export function openTurns(app) {
   /** Follow changes while the page is visible: browsers limit the connections to one host. */
   function listen() {
     end();
-    end = document.hidden ? () => {} : follow(() => "/events?waiting=true", 0, { waiting: look, refused: async () => app.isIn });
+    end = document.hidden ? () => {} : follow(() => "/events?waiting=true", 0, { waiting: look, refused: async () => app.who !== null });
   }
 
-  /** Say what waits with all its words. What its person has heard tells them, which is asked once for each look at the list. */
-  function wholeOf(waits) {
-    const key = keyOf(waits);
-    if (!waits.cut || wholes.has(key)) return wholes.get(key) ?? waits;
-    wholes.set(key, waits);
-    ask(`/seats/${encodeURIComponent(waits.as)}/groups/${encodeURIComponent(waits.comm_id)}`).then(({ waiting }) => {
-      if (waiting?.item !== waits.item) return;
-      wholes.set(key, waiting);
-      app.changed();
+  /** Return an item with its whole texts, as soon as they are read. */
+  function wholeOf(item) {
+    const key = keyOf(item);
+    if (!item.cut || wholes.has(key)) return wholes.get(key) ?? item;
+    wholes.set(key, item);
+    ask(`/seats/${encodeURIComponent(item.as)}/groups/${encodeURIComponent(item.comm_id)}`).then(({ waiting }) => {
+      if (waiting?.item === item.item) wholes.set(key, waiting);
     }, (problem) => problem.status === 401 && app.failed(problem));
-    return waits;
+    return item;
   }
 
-  /** Find out what waits; asked while that goes on, it is looked once more. */
+  /** Read the open items; a call during a read causes another one. */
   async function look() {
     isStale = true;
     if (isAsking) return;
     isAsking = true;
-    while (isStale && app.isIn) {
+    while (isStale && app.who) {
       isStale = false;
       try {
-        const may = (scope) => app.who.scopes.some((one) => one.startsWith(scope));
         const [{ waiting }, { questions }] = await Promise.all([
-          may("seats:") ? ask("/seats") : { waiting: [] },
-          may("goals:write") && may("goals:read") ? ask("/questions") : { questions: [] },
+          app.may("seats") ? ask("/seats") : { waiting: [] },
+          app.may("goals:write") && app.may("goals:read") ? ask("/questions") : { questions: [] },
         ]);
         turns.list = [...waiting, ...questions].filter((one) => !taken.has(keyOf(one)));
         const listed = new Set(turns.list.map(keyOf));
@@ -70,10 +68,7 @@ export function openTurns(app) {
       }
     }
     isAsking = false;
-    if (turns.list.length && !drawn) {
-      const [{ turn }] = await Promise.all([import("./views/turn.js"), app.sheet("turn")]);
-      drawn = turn;
-    }
+    if (turns.list.length && !drawn) [{ turn: drawn }] = await Promise.all([import("./views/turn.js"), sheet("turn")]);
     app.changed();
   }
 
@@ -83,4 +78,4 @@ export function openTurns(app) {
   return turns;
 }
 
-export const keyOf = (waits) => `${waits.as ?? ""}|${waits.item}`;
+export const keyOf = (item) => `${item.as ?? ""}|${item.item}`;

@@ -8,7 +8,7 @@ const GAP = 34; // between two nodes, at least
 const LINE = 15; // characters of a line of a label
 const ROW = 14; // height of a line
 
-await sheet("graph");
+sheet("graph");
 
 /** A node with all fields; fields with their defaults are not sent. */
 export function complete(node) {
@@ -17,11 +17,8 @@ export function complete(node) {
   return { turns: { mode: "order" }, ...node, exits };
 }
 
-/**
- * Draw a policy. Exits to the next node are straight lines, other exits are curves.
- * @param {{here: number|null, last: number|null, visits: Map<number, number>, taken: Map<string, number>}} walk see `walked`
- */
-export function graph(nodes, { here, last, visits, taken }) {
+/** Draw a policy with the current node and the path (`walked`). Exits to the next node are straight lines, other exits are curves. */
+export function graph(nodes, here = null, { last, visits, taken } = walked([])) {
   const names = [...nodes.map((node) => node.name), "end"];
   const all = nodes.flatMap((node, from) => (node.exits.length ? node.exits : [{ to: "end", by: "rule", when: null }]).map((exit) => ({ from, to: names.indexOf(exit.to), why: reason(node, exit) })));
   const exits = [...Map.groupBy(all, (exit) => `${exit.from}>${exit.to}`).values()].map((some) => ({ ...some[0], why: [...new Set(some.map((exit) => exit.why))].join(", or ") }));
@@ -73,18 +70,18 @@ function folded(text) {
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-/** How a group walked through its policy up to a sequence: visits of each node, taken exits, the present and the last node. */
-export function walked(room, at = Infinity) {
+/** The path of a group through its policy: visits of each node, taken exits, the last node, and since when the group is there. */
+export function walked(entries) {
   const visits = new Map();
-  const taken = new Map();
-  const first = room.marks.find((mark) => mark.node != null);
-  if (first && first.seq <= at) visits.set(first.node, 1);
-  for (const [seq, from, to] of room.edges) {
-    if (seq > at) break;
-    visits.set(to, (visits.get(to) ?? 0) + 1);
-    taken.set(`${from}>${to}`, (taken.get(`${from}>${to}`) ?? 0) + 1);
+  const taken = new Set();
+  let [last, since] = [null, 0];
+  for (const { node, time } of entries) {
+    if (node === null || node === last) continue;
+    visits.set(node, (visits.get(node) ?? 0) + 1);
+    if (last !== null) taken.add(`${last}>${node}`);
+    [last, since] = [node, time];
   }
-  return { visits, taken };
+  return { visits, taken, last, since };
 }
 
 /** When an exit is taken, in words. */

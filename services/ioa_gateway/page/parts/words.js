@@ -1,18 +1,17 @@
-// Small marks that several views show: icons, pills, avatars, meters, times and numbers in words.
+// Parts of all views: icons, pills, avatars, meters, times, numbers, and notices.
 import { html as markup, svg as drawing, nothing, render } from "../vendor/lit-html/lit-html.js";
 
-/** Show what turns the reading order round, or ends a line where none is seen, as `ioa.foreign_text` does on a terminal. */
+/** Make control characters and direction marks visible, as `ioa.foreign_text` does on a terminal. */
 export const fit = (text) => text.replaceAll("\r\n", "\n").replace(/(?![\t\n])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}]/gu, (mark) => (mark < " " ? String.fromCharCode(9216 + mark.charCodeAt()) : "\ufffd"));
 const seen = (value) => (typeof value === "string" ? fit(value) : Array.isArray(value) ? value.map(seen) : value);
 const fitting = (tag) => (strings, ...values) => tag(strings, ...values.map((value, n) => (strings[n].endsWith("value=") ? value : seen(value))));
 
-/** The templates of the page: whatever stands in them is fit to be read, but for what is sent back. */
+/** The templates of the page: their values are fit to be read, except values of fields, which are sent back. */
 export const html = fitting(markup);
 export const svg = fitting(drawing);
 
 export const icon = (name) => html`<svg class="i" aria-hidden="true"><use href="/page/icons.svg#${name}"></use></svg>`;
 
-/** What each act looks like: an icon, a class of colour, and a word. */
 const ACTS = {
   discussion: ["talk", "talk", "Discussion"],
   draft: ["eye", "prog", "Under review"],
@@ -34,9 +33,10 @@ const ACTS = {
   "no team": ["bad", "bad", "No team"],
 };
 
+/** The icon, the colour and the word of an act. */
 export function look(act, tone) {
-  if (act === "result") return tone === "bad" ? ["bad", "bad", "Result"] : ["good", "good", "Result"];
-  return ACTS[act] ?? (act.startsWith("by ") ? ["bad", tone === "bad" ? "bad" : "prog", act] : ["talk", "talk", act]);
+  const mark = tone === "bad" ? "bad" : "good";
+  return act === "result" ? [mark, mark, "Result"] : (ACTS[act] ?? ["talk", "talk", act]);
 }
 
 export function tag(act, tone, more = "") {
@@ -45,7 +45,7 @@ export function tag(act, tone, more = "") {
 }
 
 const PHASES = {
-  waiting: "prog", discussing: "talk", gathering: "talk", deciding: "talk", handing: "sync", assigned: "sync", paused: "wait",
+  opens: "prog", waiting: "prog", discussing: "talk", gathering: "talk", deciding: "talk", handing: "sync", assigned: "sync", paused: "wait",
   concluding: "end", concluded: "good", cancelled: "prog",
 };
 const ENDED = new Set(["concluded", "cancelled"]);
@@ -72,24 +72,20 @@ export function taskPill(task) {
   return pill(colour, word, task.status !== "open");
 }
 
-/** The same colour for the same agent, everywhere. */
-function hue(agent) {
-  let sum = 0;
-  for (const letter of agent) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
-  return (sum % 6) + 1;
-}
+/** The number of an agent's colour. */
+const hue = (agent) => ([...agent].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) >>> 0, 0) % 6) + 1;
 
 const initials = (agent) => {
   const words = agent.replace(/^human-/, "").split(/[-_.\s]+/).filter(Boolean);
   return (words.length > 1 ? words[0][0] + words[1][0] : (words[0] ?? agent)[0]).toUpperCase();
 };
 
-/** @param {boolean|null} isOnline null if nobody knows */
+/** @param {boolean|null} isOnline null if unknown */
 export const avatar = (agent, isOnline = null) =>
   html`<span class="av a${hue(agent)} ${agent.startsWith("human-") ? "human" : ""}" aria-hidden="true">${initials(agent)}${isOnline === null ? nothing
     : html`<span class="dot ${isOnline ? "" : "off"}"></span>`}</span>`;
 
-/** A bar of shares, 0 to 1; the second one is hatched. Widths are set by script, since the policy of the page allows no attribute. */
+/** A bar of shares, 0 to 1; the second one is hatched. Widths are properties, because the policy of the page allows no style attribute. */
 export const bar = (label, share, lent = 0, kind = "", role = "meter") => html`<span class="bar ${kind}" role=${role} aria-label=${label}
   aria-valuenow=${Math.round(share * 100)} aria-valuemin="0" aria-valuemax="100"><i .style=${`width:${wide(share)}`}></i>${lent
   ? html`<i class="lent" .style=${`width:${wide(lent)}`}></i>` : nothing}</span>`;
@@ -98,68 +94,67 @@ const wide = (share) => `${Math.round(Math.min(1, Math.max(0, share)) * 1000) / 
 
 export const percent = (fraction) => `${Math.round(fraction * 100)} %`;
 
-/** A number as people say it: 950, 18.2k, 1.3M. */
-export function count(number) {
-  if (number < 1000) return String(number);
-  const [share, unit] = number < 1_000_000 ? [number / 1000, "k"] : [number / 1_000_000, "M"];
-  return `${share < 100 ? share.toFixed(1).replace(/\.0$/, "") : Math.round(share)}${unit}`;
-}
+/** A number with three digits: 950, 18.2k, 1.3M. */
+export const count = (number) => COUNT.format(number).replace("K", "k");
+const COUNT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 export const cost = (micros) => (micros === 0 ? "0" : micros < 10_000 ? "< 0.01" : (micros / 1_000_000).toFixed(2));
 
 export const bytes = (size) => (size < 1000 ? `${size} B` : size < 1_000_000 ? `${Math.round(size / 1000)} kB` : `${(size / 1_000_000).toFixed(1)} MB`);
 
-/** A stretch of time: 0.9 s, 18 s, 4:41, 2 h 05, 3 d. */
-export function span(ms) {
-  const seconds = Math.max(0, ms) / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
-  if (seconds < 3600) return clock(ms);
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")}`;
-  return `${Math.floor(seconds / 86_400)} d`;
+const two = (number) => String(number).padStart(2, "0");
+
+/** A duration in whole units: seconds, minutes, hours, days. */
+function units(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  return [seconds, Math.floor(seconds / 60), Math.floor(seconds / 3600), Math.floor(seconds / 86_400)];
 }
 
-/** Minutes and seconds since something began. */
+/** A duration: 0.9 s, 18 s, 4:41, 2 h 05, 3 d. */
+export function span(ms) {
+  const [seconds, minutes, hours, days] = units(ms);
+  if (seconds < 10) return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+  if (minutes < 1) return `${seconds} s`;
+  if (hours < 1) return clock(ms);
+  return days < 1 ? `${hours} h ${two(minutes % 60)}` : `${days} d`;
+}
+
+/** Minutes and seconds since a begin, and hours if there are any. */
 export function clock(ms) {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
-  const hours = Math.floor(seconds / 3600);
-  const minutes = Math.floor((seconds % 3600) / 60);
-  const rest = String(seconds % 60).padStart(2, "0");
-  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+  const [seconds, minutes, hours] = units(ms);
+  return hours ? `${hours}:${two(minutes % 60)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
 export function ago(ms) {
-  const seconds = Math.max(0, ms) / 1000;
+  const [seconds, minutes, hours, days] = units(ms);
   if (seconds < 2) return "now";
-  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
-  return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`;
+  return `${days ? `${days} d` : hours ? `${hours} h` : minutes ? `${minutes} min` : `${seconds} s`} ago`;
 }
 
 const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 export const timeOfDay = (at) => (Date.now() - at > 20 * 3_600_000 ? `${DAY.format(at)} ` : "") + TIME.format(at);
 
-/** What has a meaning in Markdown, in a line or at its beginning. */
+/** Marks of Markdown, in a line or at its beginning. */
 const MARKS = /[*_`[<\\|~]|:\/\/|^ *(?:[#>+=-]|\d+[.)] )/m;
-let marked = null; // draws Markdown, once a text bears a mark
+let marked = null; // draws Markdown; loaded for the first text with a mark
 
-/** Prose of agents: paragraphs as they wrote them, until Markdown can be read. */
+/** Text of agents: plain paragraphs until Markdown can be drawn. */
 customElements.define("ioa-prose", class extends HTMLElement {
   set text(text) {
-    this.told = text;
+    this.raw = text;
     render((marked && MARKS.test(text) && marked(text)) || text.split(/\n{2,}/).map((part) => html`<p>${part}</p>`), this);
     if (!marked && MARKS.test(text)) {
       import("./markdown.js").then((found) => {
         ({ marked } = found);
-        this.text = this.told;
+        this.text = this.raw;
       });
     }
   }
 });
 export const prose = (text) => html`<ioa-prose .text=${text}></ioa-prose>`;
 
-/** Have a style sheet there before what needs it is drawn. */
+/** Load a style sheet; the promise ends when it is applied. */
 export function sheet(name) {
   const href = `/page/${name}.css`;
   if (document.querySelector(`link[href="${href}"]`)) return null;
@@ -172,20 +167,29 @@ export function sheet(name) {
 /** The text of Markdown in one line, for lists. */
 export const plain = (text) => text.split("\n").map((line) => line.replace(/^\s*(?:#+|[-*+>]|\d+\.)\s+/, "").replace(/\*\*|`/g, "").trim()).filter(Boolean).join(" · ");
 
+export const cut = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
+
+/** A menu of options: each is a value and its word, if they differ. */
+export const menu = (label, value, options, change, isRequired = false) => html`<select aria-label=${label} ?required=${isRequired} @change=${change}>${options.map(([one, word = one]) => html`
+  <option value=${one} ?selected=${value === one}>${word}</option>`)}</select>`;
+
 export const several = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 
-/** Something that went wrong, and what to do. */
+/** A problem in place of a view. */
 export const trouble = (problem, again) => html`<div class="empty" role="alert">${icon("bad")}<h2>${coded(problem.message)}</h2>
   ${problem.hint ? html`<p class="muted">${coded(problem.hint)}</p>` : nothing}
   ${again ? html`<p><button class="btn" type="button" @click=${again}>Try again</button></p>` : nothing}</div>`;
 
-/** The same beside what is known. */
+/** A problem beside other content. */
 export const banner = (problem, kind = "banner") => html`<p class="bad ${kind}" role="alert">${icon("bad")}<span>${coded(`${problem.message} ${problem.hint ?? ""}`)}</span></p>`;
 
-/** Show what stands between backticks as code. */
+/** Show text between backticks as code. */
 const coded = (text) => text.split("`").map((part, place) => (place % 2 ? html`<code>${part}</code>` : part));
 
 export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${coded(text)}</p></div>`;
+
+/** The content of a view. */
+export const page = (content) => html`<main id="main" class="page" tabindex="-1">${content}</main>`;
 
 export const loading = (what) => html`<div class="empty" role="status"><span class="dot pulse" aria-hidden="true"></span><p class="muted">Loading ${what} …</p></div>`;
 

@@ -1,10 +1,11 @@
-// Who there is, how busy each is, and who would be found for a need, and why.
+// The agents with their load, and a search for a need with the reason of each hit.
 import { ask } from "../api.js";
 import { draftFor } from "./goals.js";
-import { avatar, bar, empty, html, icon, loading, nothing, pill, several, trouble } from "../parts/words.js";
+import { avatar, bar, cut, empty, html, icon, loading, nothing, page, pill, several, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
 const MOST = 500; // rows
+const SHORT = 160; // characters of a text in the list
 
 let need = "";
 let found = null; // the hits of the last search
@@ -20,34 +21,25 @@ export const agents = {
   focus: "need",
   enter(app) {
     problem = null;
-    ask("/agents").then(({ agents: list }) => {
-      app.agents = new Map(list.map((agent) => [agent.agent_id, agent]));
-      isKnown = true;
-      app.changed();
-    }).catch((error) => {
-      problem = app.failed(error);
-      app.changed();
+    app.readAgents().then((error) => {
+      problem = error;
+      isKnown ||= !error;
     });
   },
   draw(app) {
     const list = [...app.agents.values()];
     const online = list.filter((agent) => agent.online).length;
-    return html`<main id="main" class="page" tabindex="-1"><header><h1>Agents</h1><span class="muted">${list.length ? `${online} of ${list.length} online` : ""}</span></header>
+    return page(html`<header><h1>Agents</h1><span class="muted">${list.length ? `${online} of ${list.length} online` : ""}</span></header>
       <form class="launch" aria-label="Search by meaning" @submit=${(event) => {
         event.preventDefault();
         search(app);
-      }}><textarea id="need" aria-label="Who can …?" placeholder="Who can …?" rows="1" required maxlength="4000" .value=${need} @input=${(event) => {
-        need = event.target.value;
-      }} @keydown=${(event) => {
+      }}><textarea id="need" aria-label="Who can …?" placeholder="Who can …?" rows="1" required maxlength="4000" .value=${need} @input=${(event) => { need = event.target.value; }} @keydown=${(event) => {
         if (event.key === "Enter" && !event.shiftKey) {
           event.preventDefault();
           event.target.form.requestSubmit();
         }
-      }}></textarea><div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>${found ? html`<button class="btn quiet" type="button" @click=${() => {
-        found = null;
-        app.changed();
-      }}>Show all agents</button>` : nothing}</div><button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
-      ${problem ? trouble(problem) : nothing}${table(app, list)}</main>`;
+      }}></textarea><div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>${found ? html`<button class="btn quiet" type="button" @click=${() => { found = null; }}>Show all agents</button>` : nothing}</div><button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
+      ${problem ? trouble(problem) : nothing}${table(app, list)}`);
   },
 };
 
@@ -55,7 +47,6 @@ async function search(app) {
   if (!need.trim()) return;
   isSearching = true;
   problem = null;
-  app.changed();
   try {
     const { by_need: [first] } = await ask("/agents/search", { method: "POST", body: { needs: [{ text: need, k: 20, filters: { online: false } }] } });
     found = first.hits;
@@ -65,25 +56,21 @@ async function search(app) {
     problem = app.failed(error);
   }
   isSearching = false;
-  app.changed();
 }
 
 function table(app, list) {
   if (!list.length) return isKnown ? empty("No agents yet", "`ioa agent run FILE.py:agent` joins one; `ioa up --pool FILE` runs many.") : problem ? nothing : loading("agents");
   const wanted = app.found.toLowerCase();
-  const rows = (found ?? list.map((agent) => ({ ...agent, why: null }))).filter((one) => !wanted || `${one.agent_id} ${one.description}`.toLowerCase().includes(wanted));
-  if (!rows.length) return empty("Nobody is found", found ? `No agent fits “${asked}”.` : `No agent is called like “${app.found}”.`);
+  const rows = (found ?? list).filter((one) => !wanted || `${one.agent_id} ${one.description}`.toLowerCase().includes(wanted));
+  if (!rows.length) return empty("Nothing found", found ? `No agent fits “${asked}”.` : `No agent is called like “${app.found}”.`);
   const card = app.agents.get(chosen) ?? app.agents.get(rows[0].agent_id);
-  return html`<div class="split"><div><div class="rows agents"><table><caption class="sr">${found ? `Who fits “${asked}”, best first` : "Agents by id"}</caption><thead><tr>
+  return html`<div class="split"><div><div class="rows agents"><table><caption class="sr">${found ? `Agents that fit “${asked}”, best first` : "Agents by id"}</caption><thead><tr>
     <th scope="col">agent</th><th scope="col">state</th><th scope="col">busy</th>${found ? html`<th scope="col">done</th><th scope="col">why it is found</th>` : html`<th scope="col">groups</th>`}</tr></thead>
     <tbody>${repeat(rows.slice(0, MOST), (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div>
     ${rows.length > MOST ? html`<p class="muted more">The first ${MOST} of ${rows.length}; filter by name to see others.</p>` : nothing}</div>${card ? about(card, app) : nothing}</div>`;
 }
 
-const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div><button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => {
-  chosen = one.agent_id;
-  app.changed();
-}}>${one.agent_id}</button><small>${cut(one.description)}</small></div></div></td>
+const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div><button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => { chosen = one.agent_id; }}>${one.agent_id}</button><small>${cut(one.description, SHORT)}</small></div></div></td>
   <td>${one.online ? pill("good", "online") : pill("bad", "away", true)}</td>
   <td class="busy"><span class="progress">${bar(`${one.agent_id} is busy`, one.load.tasks / one.load.slots, 0, one.load.tasks >= one.load.slots ? "warn" : "")}<span class="num">${one.load.tasks} of ${one.load.slots}</span></span></td>
   ${one.why ? html`<td class="num">${one.record.done + one.record.failed ? `${one.record.done} of ${one.record.done + one.record.failed}` : html`<span class="muted">new</span>`}</td><td class="why">${why(one)}</td>`
@@ -92,12 +79,10 @@ const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen
 const SIGNALS = { text: "its description", examples: "an example", bm25: "words in common" };
 
 function why(hit) {
-  const best = [...hit.why.signals].sort((one, other) => other.fused - one.fused)[0];
-  const by = best?.signal === "examples" && hit.matched_example ? html`example “${cut(hit.matched_example)}”` : (SIGNALS[best?.signal] ?? "nothing near");
+  const [best] = hit.why.signals.toSorted((one, other) => other.fused - one.fused);
+  const by = best?.signal === "examples" && hit.matched_example ? html`example “${cut(hit.matched_example, SHORT)}”` : (SIGNALS[best?.signal] ?? "nothing near");
   return html`<b class="num">${hit.score.toFixed(2)}</b> · ${by}${hit.why.shifts.map((shift) => html`<small>${shift.amount < 0 ? "−" : "+"}${Math.abs(shift.amount).toFixed(2)} ${shift.reason}</small>`)}`;
 }
-
-const cut = (text) => (text.length > 160 ? `${text.slice(0, 160)} …` : text);
 
 const about = (card, app) => html`<aside class="panel" aria-label=${`About ${card.agent_id}`}><h2>${card.name}</h2><p class="muted">${card.description}</p><dl>
   <dt>id</dt><dd class="mono">${card.agent_id}</dd><dt>pool</dt><dd>${card.pool}, ${several([...app.agents.values()].filter((one) => one.pool === card.pool).length, "replica")}</dd>

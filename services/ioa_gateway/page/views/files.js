@@ -10,7 +10,7 @@ const ROWS = 200;
 export function files(list, hrefOf) {
   if (!list.length) return empty("No files yet", "What agents make appears here.");
   return html`<ul class="lane">${list.slice(0, 60).map((file) => html`<li class="art">${preview(file, hrefOf(file))}
-    <footer>${fileLink(file, hrefOf(file))}<small>${file.act === "team" ? "given with the goal" : `by ${file.by}`}</small></footer></li>`)}</ul>`;
+    <footer>${fileLink(file, hrefOf(file))}<small>${file.isInput ? "given with the goal" : `by ${file.by}`}</small></footer></li>`)}</ul>`;
 }
 
 function preview(file, href) {

@@ -1,7 +1,7 @@
 // Stored teams: the drawing of each policy, its limits and its roles.
 import { ask, query } from "../api.js";
 import { complete, graph } from "../parts/graph.js";
-import { empty, html, loading, nothing, several, trouble } from "../parts/words.js";
+import { empty, html, loading, nothing, page, several, trouble } from "../parts/words.js";
 
 let teams = null; // stored teams
 let team = null; // the team that is drawn
@@ -16,11 +16,9 @@ export const policy = {
     ask(name ? `/teams/${encodeURIComponent(name)}` : "/teams").then((found) => {
       if (name) team = found;
       else ({ teams } = found);
-    }, (error) => {
-      problem = app.failed(error);
-    }).finally(app.changed);
+    }, (error) => { problem = app.failed(error); }).finally(app.changed);
   },
-  draw: (app) => html`<main id="main" class="page" tabindex="-1">${problem ? trouble(problem) : team ? drawn() : list(app)}</main>`,
+  draw: (app) => page(problem ? trouble(problem) : team ? drawn() : list(app)),
 };
 
 function list(app) {
@@ -36,7 +34,7 @@ function drawn() {
   const nodes = file.nodes.map(complete);
   const limits = nodes.map((node) => [node.name, [node.max && `at most ${several(node.max, "turn")} per visit`, node.visits && `at most ${several(node.visits, "visit")}`, node.join === "all" && "waits for all nodes that lead to it", node.take === "all" && "takes all exits in turn"].filter(Boolean).join(", ")]);
   return html`<header><h1>${team.name}</h1><span class="muted">version ${team.version}${file.goal ? ` · ${file.goal}` : ""}</span></header>
-    <div class="split"><div class="panel">${graph(nodes, { here: null, last: null, visits: new Map(), taken: new Map() })}</div><aside class="panel"><h2>Limits</h2><dl>
+    <div class="split"><div class="panel">${graph(nodes)}</div><aside class="panel"><h2>Limits</h2><dl>
       <dt>whole group</dt><dd>${file.max_turns ? `at most ${several(file.max_turns, "turn")}` : "the turns of the goal"}</dd>
       ${limits.filter(([, text]) => text).map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>
       <h3>Roles</h3><dl>${Object.entries(file.roles).map(([name, role]) => html`<dt>${name}</dt><dd>${typeof role === "string" ? role : (role.agent ?? role.human ?? role.need ?? nothing)}</dd>`)}</dl></aside></div>`;

@@ -1,40 +1,47 @@
-// A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
-import { apiPath, ask, query } from "../api.js";
+// A goal's room: the conversation of a group, its members, tasks and files, now or at a past moment.
 import { openGoal } from "../goal.js";
-import { filesAt, isOver, isProblem, isShown, lastUpTo, membersAt, standing, tasksAt } from "../room.js";
+import { filesAt, isAssignment, isProblem, lastUpTo, membersAt, standing, tasksAt, upTo } from "../room.js";
 import { floorBar } from "../parts/floor.js";
-import { PICTURES, fileLink } from "../parts/files.js";
 import { message } from "../parts/message.js";
-import { tasks as taskList } from "../parts/task.js";
+import { tasks } from "../parts/task.js";
 import { members, nameOf, tree } from "../parts/tree.js";
-import { banner, bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, prose, several, span, timeOfDay, trouble } from "../parts/words.js";
+import { empty, html, icon, loading, nothing, page, several, trouble } from "../parts/words.js";
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
-import { draftFor } from "./goals.js";
+import { rerunForm } from "./acts.js";
+import { course } from "./course.js";
+import { files } from "./files.js";
+import { head } from "./head.js";
+import { state } from "./state.js";
 import { timeline } from "./timeline.js";
 
 const WINDOW = 120; // rows in the document
-const SHIFT = 40; // how far it moves when its edge comes near
+const SHIFT = 40; // rows by which it moves when its edge comes near
 const NEAR = 900; // pixels
-const FILTERS = [["all", "Everything", null], ["talk", "Talk", "talk"], ["tasks", "Tasks", "sync"], ["problems", "Problems", "bad"], ["brief", "Hide progress", "prog"]];
+const TALK = new Set(["discussion", "draft", "decision", "conclusion", "pass"]);
+const TASKS = new Set(["progress", "result", "reject", "nested team"]);
+/** The rows that can be shown: word, icon and test. */
+const FILTERS = {
+  all: ["Everything", null, () => true],
+  talk: ["Talk", "talk", (row) => TALK.has(row.act)],
+  tasks: ["Tasks", "sync", (row) => TASKS.has(row.act) || isAssignment(row) || row.act.startsWith("task ")],
+  problems: ["Problems", "bad", isProblem],
+  brief: ["Hide progress", "prog", (row) => row.act !== "progress" && row.act !== "thinking"],
+};
 
 let goal = null;
 let comm = "";
-let at = Infinity; // the sequence that is looked at; Infinity follows what comes
+let at = Infinity; // the shown sequence; Infinity follows new entries
 let filter = "all";
 let tab = "tasks";
 let phoneTab = "talk";
-let problem = null;
-let isCancelling = false;
-let acts = null; // what is done to goals, once somebody does something
-const rerunning = { row: null, last: null, form: null }; // the row from which the goal is run again
-const panels = {}; // what is shown in place of the tasks, once somebody wants to see it
+let rerunning = null; // the row from which the goal is run again
 let first = Infinity; // the first row of the window; Infinity: it ends with the newest row
 let isAtEnd = true;
 let player = 0;
 let anchor = null;
 let cache = { key: "", rows: [] };
-let standingRows = new Set(); // those in the document
+let drawn = new Set(); // the keys of the rows in the document
 
 export const room = {
   title: () => goal?.doc?.goal.slice(0, 80) ?? "Goal",
@@ -45,20 +52,16 @@ export const room = {
       goal = openGoal(app, id, user);
       at = Infinity;
       filter = "all";
-      problem = null;
-      isCancelling = false;
     }
     comm = asked.get("room") ?? "";
-    standingRows = new Set();
+    rerunning = null;
+    drawn = new Set();
     show(app, at);
     return () => {
       stop();
-      // Another room of the same goal is shown without following it anew.
+      // Another room of the same goal is shown without following it again.
       const url = new URL(location.href);
-      if (url.pathname !== `/goals/${encodeURIComponent(goal.id)}` || (url.searchParams.get("user") ?? "") !== goal.user || !app.isIn) {
-        goal.close();
-        goal.isClosed = true;
-      }
+      if (url.pathname !== `/goals/${encodeURIComponent(goal.id)}` || (url.searchParams.get("user") ?? "") !== goal.user || !app.who) goal.close();
     };
   },
   key(app, event) {
@@ -75,17 +78,10 @@ export const room = {
 };
 
 const current = () => goal.story.rooms.get(comm || goal.doc.comm_id) ?? [...goal.story.rooms.values()].find((one) => !one.parent) ?? null;
-const nowOf = (app, mark) => (at === Infinity ? app.now() : (mark?.at ?? app.now()));
-const hrefOf = (one) => `/goals/${encodeURIComponent(goal.id)}${query({ user: goal.user, room: one.comm === goal.doc.comm_id ? "" : one.comm })}`;
-
-function fileHref(file) {
-  if (!(file.place >= 0) || !file.seq) return null;
-  return apiPath(`/artifacts/${encodeURIComponent(goal.id)}/${file.seq}/${file.place}/${encodeURIComponent(file.name)}${query({ user: goal.user })}`);
-}
 
 // ---------------------------------------------------------------- time
 
-/** Show the moment of an entry, or what comes (Infinity), with the newest row below. */
+/** Show the moment of an entry, or new entries (Infinity), with the newest row below. */
 function show(app, seq) {
   at = seq;
   first = Infinity;
@@ -95,14 +91,13 @@ function show(app, seq) {
 
 function lookAt(app, seq) {
   stop();
-  show(app, seq >= (current()?.marks.at(-1)?.seq ?? 0) ? Infinity : seq);
+  show(app, seq >= (current()?.entries.at(-1)?.seq ?? 0) ? Infinity : seq);
 }
 
 function step(app, by) {
-  const { marks } = current() ?? { marks: [] };
-  if (!marks.length) return;
-  const here = at === Infinity ? marks.length - 1 : lastUpTo(marks, at);
-  lookAt(app, marks[Math.min(marks.length - 1, Math.max(0, here + by))].seq);
+  const entries = current()?.entries ?? [];
+  const place = lastUpTo(entries, at) + by;
+  if (entries.length) lookAt(app, entries[Math.min(entries.length - 1, Math.max(0, place))].seq);
 }
 
 function stop() {
@@ -110,18 +105,18 @@ function stop() {
   player = 0;
 }
 
-/** Play from the shown moment, or from the beginning, four times as fast; quiet stretches are cut short. */
+/** Play from the shown moment, or from the beginning, four times as fast; long pauses are shortened. */
 function play(app) {
-  const { marks } = current() ?? { marks: [] };
-  let here = at === Infinity ? -1 : lastUpTo(marks, at);
-  if (player || !marks.length) {
+  const entries = current()?.entries ?? [];
+  let here = at === Infinity ? -1 : lastUpTo(entries, at);
+  if (player || !entries.length) {
     stop();
     return app.changed();
   }
   const next = () => {
     here += 1;
-    show(app, here + 1 < marks.length ? marks[here].seq : Infinity);
-    player = at === Infinity ? 0 : setTimeout(next, Math.min(1200, Math.max(60, (marks[here + 1].at - marks[here].at) / 4)));
+    show(app, here + 1 < entries.length ? entries[here].seq : Infinity);
+    player = at === Infinity ? 0 : setTimeout(next, Math.min(1200, Math.max(60, (entries[here + 1].time - entries[here].time) / 4)));
   };
   player = setTimeout(next, 0);
 }
@@ -129,37 +124,43 @@ function play(app) {
 // ---------------------------------------------------------------- drawing
 
 function draw(app) {
-  if (!goal.doc) return html`<main id="main" class="page" tabindex="-1">${goal.problem ? trouble(goal.problem, goal.problem.status === 404 ? null : () => goal.read()) : loading("the goal")}</main>`;
+  const { doc, problem } = goal;
+  if (!doc) return page(problem ? trouble(problem, problem.status === 404 ? null : goal.read) : loading("the goal"));
   const shown = current();
-  const mark = shown ? standing(shown, at) : null;
-  const now = nowOf(app, mark);
+  const entry = shown && standing(shown, at);
+  const now = at === Infinity || !entry ? app.now() : entry.time;
+  const began = Math.min(Date.parse(doc.accepted_at), shown?.entries[0]?.time ?? Infinity);
   const list = shown ? tasksAt(shown, at) : [];
-  const made = shown ? filesAt(goal.story.rooms.values(), at) : [];
-  const team = shown ? membersAt(shown, at) : [];
-  const tabs = [["tasks", "Tasks", list.length], ["files", "Files", made.length], ["state", "State", 0]];
-  if (shown?.charter?.policy) tabs.splice(1, 0, ["course", "Policy", 0]);
-  else if (tab === "course") tab = "tasks";
-  return html`${head(app, now)}
-    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ...tabs.filter(([name]) => name !== "state"), ["team", "Team", team.length], ["time", "Time", 0]].map(([name, word, number]) => html`<button
+  const made = filesAt([...goal.story.rooms.values()], at);
+  const team = shown ? membersAt(shown, at, list) : [];
+  const isLive = at === Infinity && doc.result === null;
+  const panels = {
+    tasks: ["Tasks", list.length, () => tasks(list, now)],
+    ...(shown?.charter?.policy ? { course: ["Policy", 0, () => course(shown, at, began)] } : {}),
+    files: ["Files", made.length, () => files(made, goal.hrefOfFile)],
+    state: ["State", 0, () => state(entry, lastUpTo(shown?.entries ?? [], at) + 1)],
+  };
+  if (!panels[tab]) tab = "tasks";
+  const onPhone = { talk: [shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", 0], ...panels, team: ["Team", team.length], time: ["Time", 0] };
+  delete onPhone.state;
+  return html`${head(app, goal, at, now)}
+    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${Object.entries(onPhone).map(([name, [word, number]]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
-        if (tabs.some(([one]) => one === name)) open(app, name);
-        else app.changed();
+        open(app, panels[name] ? name : tab);
       }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
-    <main id="main" class="room on-${phoneTab}" tabindex="-1">
-      <nav class="side" aria-label="Rooms and members"><h2 class="h">Rooms</h2>${tree(goal.story, at, shown?.comm, hrefOf)}
-        <h2 class="h">Members of this room</h2>${members(team, app.agents, mark, now, at === Infinity && !goal.hasEnded)}</nav>
-      ${conversation(app, shown, mark, list, now)}
-      <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${tabs.map(([name, word, number]) => html`<button
+    <main id="main" class="room on-${panels[phoneTab] ? "panel" : phoneTab}" tabindex="-1">
+      <nav class="side" aria-label="Rooms and members"><h2 class="h">Rooms</h2>${tree(goal.story, at, shown, goal.hrefOf)}
+        <h2 class="h">Members of this room</h2>${members(team, isLive ? app.agents : null, entry?.until && Date.parse(entry.until), now)}</nav>
+      ${shown ? conversation(app, shown, entry, list, now, began) : html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${unopened()}</div></section>`}
+      <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${Object.entries(panels).map(([name, [word, number]]) => html`<button
           role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => open(app, name)}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
-        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? panels.files(made, fileHref) : tab === "course" ? panels.course(shown, at) : panels.state(shown, mark)}</div></aside></main>
-    ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => lookAt(app, seq), step: (by) => step(app, by), play: () => play(app) }) : nothing}`;
+        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${panels[tab][2]()}</div></aside></main>
+    ${shown?.entries.length ? timeline({ room: shown, at, began, now: app.now(), isPlaying: player !== 0, isWhole: goal.isWhole, lookAt: (seq) => lookAt(app, seq), step: (by) => step(app, by), play: () => play(app) }) : nothing}`;
 }
 
-async function open(app, name) {
-  if (name !== "tasks") panels[name] ??= (await import(`./${name}.js`))[name];
+function open(app, name) {
   tab = name;
-  app.changed();
 }
 
 function arrows(event) {
@@ -171,201 +172,111 @@ function arrows(event) {
   next.click();
 }
 
-function head(app, now) {
-  const { doc } = goal;
-  const root = goal.story.rooms.get(doc.comm_id);
-  const mark = root ? standing(root, at) : null;
-  const began = Date.parse(doc.accepted_at);
-  const phase = at === Infinity ? (doc.result ? doc.status : (mark?.phase ?? doc.status)) : (mark?.phase ?? "waiting");
-  const budget = mark?.budget;
-  const spent = budget?.spent;
-  const tokens = spent ? spent.tokens_in + spent.tokens_out : 0;
-  const end = at === Infinity && doc.result ? Date.parse(doc.result.finished_at) : now;
-  const used = budget ? budget.turns_taken + budget.nested_turns : 0;
-  return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
-    <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter ? html`<span>led by <b>${root.charter.owner}</b></span>` : nothing}
-      <span>accepted ${timeOfDay(began)}</span>${root?.startedAt ? html`<span>started ${timeOfDay(root.startedAt)}</span>` : nothing}${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
-      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a></p></div>
-    <div class="acts">${doc.result ? nothing : isCancelling ? acts.cancelling(goal, (error) => {
-      isCancelling = false;
-      problem = error ? app.failed(error) : null;
-      app.changed();
-    }) : html`<button class="btn danger" type="button" @click=${async () => {
-      await load();
-      isCancelling = true;
-      app.changed();
-    }}>${icon("stop")}Cancel</button>`}${doc.result && mayLaunch(app) ? html`<button class="btn" type="button" @click=${() => {
-      draftFor({ goal: doc.goal, files: doc.inputs, agent: doc.agent ?? "" });
-      app.go("/");
-    }}>Edit and run again</button>` : nothing}</div>
-    ${problem ? banner(problem, "wide") : nothing}
-    <div class="budget">${budget ? html`${meter("Turns", used, doc.max_turns, String(used), `of ${doc.max_turns}${budget.turns_lent ? `, ${budget.turns_lent} lent` : ""}`, "", budget.turns_lent / doc.max_turns)}
-      ${meter("Tokens", tokens, doc.max_tokens, count(tokens), doc.max_tokens ? `of ${count(doc.max_tokens)}` : "")}
-      ${meter("Cost", spent.cost_micros, doc.max_cost_micros, cost(spent.cost_micros), doc.max_cost_micros ? `of ${cost(doc.max_cost_micros)}` : "", "opt")}
-      ${meter("Time", end - began, doc.timeout * 1000, clock(end - began), `of ${span(doc.timeout * 1000)}`, "opt")}` : html`<span class="muted">${doc.status === "waiting" ? "It waits for an agent that takes it." : ""}</span>`}</div>
-    ${doc.result && at === Infinity ? html`<details class="answer ${doc.result.succeeded ? "" : "not"}" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary><div class="parts">${prose(doc.result.content)}
-      ${answerFiles(root)}</div></details>` : nothing}</section>`;
+/** Shown in place of a conversation. */
+function unopened() {
+  const { doc, problem, isLoaded, read } = goal;
+  if (!isLoaded) return problem ? trouble(problem, read) : loading("what was said");
+  return doc.result ? empty("It ended before a group was opened", doc.result.content)
+    : empty("No team yet", "An agent that fits takes the goal and finds its team; this page shows it as it happens.");
 }
 
-/** The files of the answer: pictures as they are, other files as links. */
-function answerFiles(root) {
-  const row = root?.rows.findLast((one) => one.act === "conclusion");
-  const shown = (row?.files ?? []).map((file) => ({ file, href: fileHref({ ...file, seq: row.seq }) }));
-  return shown.length ? html`<div class="files">${shown.map(({ file, href }) => (href && PICTURES.has(file.media_type)
-    ? html`<a href=${href} download=${file.name}><img src=${href} alt=${file.name} loading="lazy"></a>` : fileLink(file, href)))}</div>` : nothing;
-}
-
-const mayLaunch = (app) => app.who.scopes.includes("goals:write");
-
-function givenAt(root, file) {
-  const row = root?.rows.find((one) => one.act === "team");
-  return row ? { seq: row.seq, place: row.files.findIndex((one) => one.sha256 === file.sha256 && one.name === file.name) } : { place: -1 };
-}
-
-function meter(label, used, most, told, of, kind = "", lent = 0) {
-  const share = most ? used / most : 0;
-  return html`<div class="meter ${kind} ${most ? "" : "plain"}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
-}
-
-/** The rows of a room that are to be seen, up to the moment that is looked at. */
+/** The rows of a room that pass the filter and the search, up to the shown moment. */
 function rowsOf(app, shown) {
   const key = `${shown.comm}|${filter}|${app.found}|${shown.rows.length}|${shown.rows[0]?.seq}|${at}`;
   if (cache.key === key) return cache.rows;
   const wanted = app.found.toLowerCase();
-  const upTo = at === Infinity ? shown.rows.length : lastUpTo(shown.rows, at) + 1;
-  let rows = at === Infinity ? shown.rows : shown.rows.slice(0, upTo);
-  rows = rows.filter((row) => row.act !== "conclude" && (filter === "all" || isShown(row, filter)));
-  if (wanted) rows = rows.filter((row) => `${row.speaker} ${row.lines.join(" ")}`.toLowerCase().includes(wanted));
+  const isWanted = FILTERS[filter][2];
+  const rows = upTo(shown.rows, at).filter((row) => row.act !== "conclude" && isWanted(row) && (!wanted || `${row.speaker} ${row.lines.join(" ")}`.toLowerCase().includes(wanted)));
   cache = { key, rows };
   return rows;
 }
 
-function windowOf(rows) {
-  const last = Math.max(0, rows.length - WINDOW);
-  const from = Math.min(first, last);
-  return [from, rows.slice(from, from + WINDOW)];
-}
+const lastWindow = (rows) => Math.max(0, rows.length - WINDOW);
 
-function conversation(app, shown, mark, list, now) {
-  if (!shown) {
-    standingRows = new Set();
-    return html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${goal.isLoaded ? (goal.doc.result ? empty("It ended before a group was opened", goal.doc.result.content)
-      : empty("No team yet", "An agent that fits takes the goal and finds its team; this page shows it as it happens.")) : goal.problem ? trouble(goal.problem, () => goal.read()) : loading("what was said")}</div></section>`;
-  }
-  const mine = at === Infinity && app.turns?.draw(shown.comm);
+function conversation(app, shown, entry, list, now, began) {
+  const isNow = at === Infinity;
+  const mine = isNow && app.turns?.draw(shown.comm);
   const rows = rowsOf(app, shown);
-  const [from, some] = windowOf(rows);
-  const before = standingRows;
-  standingRows = new Set(some.map(keyOf)); // what stands there already stays as it is
-  const problems = shown.rows.filter((row) => row.seq <= at && isProblem(row)).length;
-  const began = shown.marks[0]?.at ?? 0;
+  const from = Math.min(first, lastWindow(rows));
+  const some = rows.slice(from, from + WINDOW);
+  const later = rows.length - from - some.length;
+  const before = drawn;
+  drawn = new Set(some.map((row) => row.key));
+  const problems = upTo(shown.rows, at).filter(isProblem).length;
   const context = {
-    began: Math.min(began, Date.parse(goal.doc.accepted_at)),
-    now,
+    began,
     tasks: new Map(list.map((task) => [task.task_id, task])),
     thread,
-    hasAnswer: at === Infinity && goal.doc.result !== null && !shown.parent,
-    rerun: mayLaunch(app) ? (row) => rerun(app, row) : null,
-    rerunning,
-    file: (row, file) => fileHref({ ...file, seq: row.seq }),
+    hasAnswer: isNow && goal.doc.result !== null && !shown.parent,
+    rerun: app.may("goals:write") ? (row) => rerun(app, row) : null,
+    form: (row) => (row === rerunning ? rerunForm(app, goal, row, () => rerun(app, null)) : nothing),
+    href: goal.hrefOfFile,
   };
-  const seen = at === Infinity ? `${several(shown.marks.length, "entry", "entries")}${goal.isWhole ? "" : ", older ones are loading"}`
-    : `${lastUpTo(shown.marks, at) + 1} of ${several(shown.marks.length, "entry", "entries")}`;
-  return html`<section class="talk" aria-label="Conversation"><div class="bar-filter" role="toolbar" aria-label="What to show">${FILTERS.map(([name, word, sign]) => html`<button class="chip" type="button"
+  const known = several(shown.entries.length, "entry", "entries");
+  return html`<section class="talk" aria-label="Conversation"><div class="bar-filter" role="toolbar" aria-label="What to show">${Object.entries(FILTERS).map(([name, [word, sign]]) => html`<button class="chip" type="button"
       aria-pressed=${filter === name} @click=${() => {
         filter = filter === name ? "all" : name;
         show(app, at);
-      }}>${sign ? icon(sign) : nothing}${word}${name === "problems" && problems ? ` ${problems}` : ""}</button>`)}<span class="muted seen">${seen}</span></div>
-    <div class="log" id="log" role="log" aria-label=${`Messages of ${nameOf(shown)}`} aria-live=${at === Infinity ? "polite" : "off"} tabindex="0" @scroll=${(event) => scrolled(app, event.target, rows)}>
+      }}>${sign ? icon(sign) : nothing}${word}${name === "problems" && problems ? ` ${problems}` : ""}</button>`)}
+      <span class="muted seen">${isNow ? `${known}${goal.isWhole ? "" : ", older ones are loading"}` : `${lastUpTo(shown.entries, at) + 1} of ${known}`}</span></div>
+    <div class="log" id="log" role="log" aria-label=${`Messages of ${nameOf(shown)}`} aria-live=${isNow ? "polite" : "off"} tabindex="0" @scroll=${(event) => scrolled(app, event.target, rows)}>
       ${from > 0 || !goal.isWhole ? html`<p class="muted more">${from > 0 ? several(from, "earlier row") : "Older entries are loading …"}</p>` : nothing}
-      ${some.length ? html`<ol>${repeat(some, keyOf, (row) => (changes(row) || !before.has(keyOf(row)) ? message(row, context) : noChange))}</ol>`
+      ${some.length ? html`<ol>${repeat(some, (row) => row.key, (row) => (changes(row) || !before.has(row.key) ? message(row, context) : noChange))}</ol>`
         : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
-      ${from + some.length < rows.length ? html`<p class="muted more">${several(rows.length - from - some.length, "later row")}</p>` : nothing}</div>
+      ${later > 0 ? html`<p class="muted more">${several(later, "later row")}</p>` : nothing}</div>
     ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => show(app, at)}>Newest below</button>` : nothing}
-    ${mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+    ${mine || floorBar(entry, list, now, began, isNow)}</section>`;
 }
 
-const load = async () => (acts ??= await import("./acts.js"));
+/** Whether a row can change: it shows the state of tasks, of a nested team or of a form. Other rows are drawn once. */
+const changes = (row) => isAssignment(row) || ["pause", "nested team", "conclusion"].includes(row.act) || row === rerunning;
 
-/** Show the form that runs the goal again from a row on. */
-async function rerun(app, row) {
-  await load();
-  const done = () => {
-    rerunning.last = rerunning.row; // it is drawn once more, without the form
-    rerunning.row = null;
-    app.changed();
-  };
-  rerunning.last = rerunning.row;
-  rerunning.row = row;
-  rerunning.form = () => acts.rerunning(app, goal, row, done);
+/** Show the form that runs the goal again from a row, or close it. */
+function rerun(app, row) {
+  rerunning = row;
+  drawn = new Set();
   isAtEnd = false;
-  app.changed();
-  requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(".rerun")?.scrollIntoView({ block: "nearest" })));
+  requestAnimationFrame(() => document.querySelector(".rerun")?.scrollIntoView({ block: "nearest" }));
 }
 
-const keyOf = (row) => `${row.seq}.${row.n}`;
-
-/** Whether a row looks different later on: it shows where tasks or a nested team stand. Other rows are drawn once. */
-const changes = (row) => row.given || row.waits || row.nested || row.act === "conclusion" || row === rerunning.row || row === rerunning.last;
-
-/** What a message that opened a nested team shows of it. */
+/** The end of a nested team's conversation, for the message that opened it. */
 function thread(nested) {
   const inner = goal.story.rooms.get(nested);
-  if (!inner) return null;
-  const upTo = lastUpTo(inner.rows, at) + 1;
-  const said = [];
-  let place = upTo;
-  while (place > 0 && said.length < 4) {
-    const row = inner.rows[--place];
-    if (row.act !== "progress" && row.act !== "thinking" && row.act !== "team") said.unshift(row);
-  }
-  return { rows: said, hidden: place, phase: standing(inner, at)?.phase ?? null, members: inner.charter?.team_members.length ?? 0, depth: inner.depth, href: hrefOf(inner) };
+  const entry = inner && standing(inner, at);
+  if (!entry) return null;
+  const said = upTo(inner.rows, at).filter((row) => !["progress", "thinking", "team"].includes(row.act));
+  return { rows: said.slice(-4), hidden: Math.max(0, said.length - 4), phase: entry.phase, members: inner.charter?.team_members.length ?? 0, depth: entry.depth, href: goal.hrefOf(inner) };
 }
 
 // ---------------------------------------------------------------- scrolling
 
-/** Before drawing: which row is seen first, and where, so that it stays there whatever comes above it. */
+const topOf = (element) => element.getBoundingClientRect().top;
+
+/** Before drawing: note the first visible row and its place, so that it stays there when rows above it change. */
 function remember() {
   const log = document.getElementById("log");
-  anchor = null;
-  if (!log || isAtEnd) return;
-  const top = log.getBoundingClientRect().top;
-  for (const row of log.querySelectorAll("[data-key]")) {
-    const box = row.getBoundingClientRect();
-    if (box.bottom > top) {
-      anchor = { key: row.dataset.key, offset: box.top - top };
-      return;
-    }
-  }
+  const top = log && topOf(log);
+  const row = log && !isAtEnd ? [...log.querySelectorAll("[data-key]")].find((one) => one.getBoundingClientRect().bottom > top) : null;
+  anchor = row ? { row, offset: topOf(row) - top } : null;
 }
 
 function settle() {
   const log = document.getElementById("log");
-  if (!log) return;
-  if (isAtEnd) {
-    if (log.scrollHeight - log.scrollTop - log.clientHeight > 1) log.scrollTop = log.scrollHeight;
-  } else if (anchor) {
-    const row = log.querySelector(`[data-key="${anchor.key}"]`);
-    if (row) {
-      const moved = row.getBoundingClientRect().top - log.getBoundingClientRect().top - anchor.offset;
-      if (Math.abs(moved) > 1) log.scrollTop += moved;
-    }
-  }
+  if (log && isAtEnd) log.scrollTop = log.scrollHeight;
+  else if (anchor?.row.isConnected) log.scrollTop += topOf(anchor.row) - topOf(log) - anchor.offset;
 }
 
 function scrolled(app, log, rows) {
   const below = log.scrollHeight - log.scrollTop - log.clientHeight;
-  const from = Math.min(first, Math.max(0, rows.length - WINDOW));
+  const from = Math.min(first, lastWindow(rows));
   const wasAtEnd = isAtEnd;
   isAtEnd = below < 40 && from + WINDOW >= rows.length;
   if (isAtEnd) first = Infinity;
   else if (first === Infinity) first = from;
   if (log.scrollTop < NEAR && from > 0) {
     first = Math.max(0, from - SHIFT);
-    app.changed();
   } else if (below < NEAR && from + WINDOW < rows.length) {
-    first = Math.min(from + SHIFT, Math.max(0, rows.length - WINDOW));
-    app.changed();
+    first = Math.min(from + SHIFT, lastWindow(rows));
   } else if (log.scrollTop < NEAR && !goal.isWhole) {
     goal.older().catch(() => {});
   }

@@ -1,6 +1,6 @@
-// A group as one of its people knows it, for who has a key of that seat and of nothing else: what was heard, and the turn.
+// A group as one of its people sees it, for the key of a seat alone: the received messages, and the turn.
 import { ask } from "../api.js";
-import { avatar, empty, html, loading, nothing, phasePill, pill, prose, tag, timeOfDay, trouble } from "../parts/words.js";
+import { avatar, empty, html, loading, nothing, page, phasePill, pill, plain, prose, tag, timeOfDay, trouble } from "../parts/words.js";
 import { isOver } from "../room.js";
 
 const AGAIN_MS = 2000;
@@ -23,18 +23,17 @@ export const seat = {
       } catch (error) {
         problem = app.failed(error);
       }
-      app.changed();
       if (!(known && isOver(known.phase)) && problem?.status !== 401) timer = setTimeout(read, AGAIN_MS);
     };
     read();
     return () => clearTimeout(timer);
   },
   draw(app) {
-    if (!known) return html`<main id="main" class="page" tabindex="-1">${problem ? trouble(problem) : loading("what you have heard")}</main>`;
+    if (!known) return page(problem ? trouble(problem) : loading("what you have heard"));
     const mine = app.turns?.draw(known.comm_id);
     const wanted = app.found.toLowerCase();
     const heard = known.heard.filter((one) => `${one.sender} ${one.content}`.toLowerCase().includes(wanted));
-    return html`<section class="head" aria-label="Goal"><div><h1>${known.goal}</h1><p class="meta">${mine ? pill("wait", "waits for you") : phasePill(known.phase)}<span>with ${known.members.join(", ")}</span></p></div></section>
+    return html`<section class="head" aria-label="Goal"><div><h1>${plain(known.goal)}</h1><p class="meta">${mine ? pill("wait", "waits for you") : phasePill(known.phase)}<span>with ${known.members.join(", ")}</span></p></div></section>
       <main id="main" class="room alone on-talk" tabindex="-1"><section class="talk" aria-label="Conversation"><div class="log" id="log" role="log" aria-label="What you have heard" tabindex="0">
         ${heard.length ? html`<ol>${heard.map(message)}</ol>` : empty("Nothing was said yet", "")}</div>${mine ?? nothing}</section></main>`;
   },
