@@ -248,7 +248,7 @@ def _next_floor(scene: Scene, at: datetime, named: int | None) -> GroupState | N
     if mode == "together":
         return gather(scene, seats(scene), at) if scene.present else None
     speaker = next_speaker(scene, named)
-    if mode == "ask" and speaker is not None and named is None and len(could := choices(scene)) > 1:
+    if mode == "ask" and speaker is not None and named not in scene.present and len(could := choices(scene)) > 1:
         asked = ask(scene, at, "speaker", tuple(map(scene.agent, could)), scene.agent(speaker))
         if asked is not None:
             return asked

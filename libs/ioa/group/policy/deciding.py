@@ -27,6 +27,7 @@ from ioa.group.policy.course import (
 )
 from ioa.group.policy.exits import chosen_exit, has_visit, way_out
 from ioa.group.policy.forms import no_votes
+from ioa.group.policy.turns import next_speaker
 from ioa.group.state import MAX_MEMBERS, Asking, Course, Draft, GroupState, Member, Next, Watch
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Reason
@@ -62,7 +63,8 @@ def decide(state: GroupState, choice: str, policy: Policy, at: datetime, members
         case "review":
             return _review(scene, choice, at)
         case "speaker":
-            return go_on(scene, at, named=state.number_of(AgentId(choice)))
+            chosen = state.number_of(AgentId(choice))
+            return go_on(scene, at, named=chosen if chosen in scene.present else next_speaker(scene))
         case "exit" if choice == STAY:
             return go_on(scene, at, named=named)
         case "exit":

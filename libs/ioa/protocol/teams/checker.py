@@ -62,9 +62,8 @@ def check(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[Pol
 
 
 def errors_of(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[PolicyFinding, ...]:
-    """Return the errors of the first step that has any: names, single nodes and watchers, the graph, forks, and sizes."""
-    steps = (_wrong_names(policy), _wrong_parts(policy), _wrong_ways(policy), _wrong_forks(policy), _wrong_sizes(policy, holders))
-    for step in steps:
+    """Return the errors of the first of four steps that has any: names, single nodes and watchers, the graph, and sizes."""
+    for step in (_wrong_names(policy), _wrong_parts(policy), _wrong_ways(policy), _wrong_sizes(policy, holders)):
         if found := _findings("error", step):
             return found
     return ()
@@ -274,6 +273,7 @@ def _wrong_ways(policy: Policy) -> Found:
                 yield _at(node), f"{result}, and not all members hear this node: leave out one of both"
             if any(way.judge is not None and way.to == END for way in node.exits):
                 yield _at(node), f"ends = 'last', and {node.judge} may end it after the last message: add a node after it"
+    yield from _wrong_forks(policy)
 
 
 def _wrong_forks(policy: Policy) -> Found:
