@@ -23,7 +23,7 @@ _KEPT_TIME = 10
 """Divisor of the remaining time that the parent keeps for its conclusion."""
 
 
-def charge(state: GroupState, said: Said) -> GroupState:
+def charge(state: GroupState, said: Said, *, is_turn: bool) -> GroupState:
     """Add the usage of a message, the usage of its task since the task's last report, and the decider."""
     usage, payload = said.message.header.usage or NOTHING, said.message.payload
     changed: dict[str, object] = {}
@@ -36,15 +36,23 @@ def charge(state: GroupState, said: Said) -> GroupState:
             changed["tasks"] = tuple([charged if other is task else other for other in state.tasks])
     if (spent := state.spent.plus(usage)) is not state.spent:
         changed["spent"] = spent
+        if is_turn and state.limits.max_tokens is not None and usage.tokens > state.dearest_turn:
+            changed["dearest_turn"] = usage.tokens
     by = said.message.header.decided_by
     if by is not None and not isinstance(payload, TASK_REPORTS):
         changed["decisions"] = counted_once(state.decisions, by)
     return state.model_copy(update=changed) if changed else state
 
 
-def spent_budget(state: GroupState) -> str | None:
-    """Return the name of a spent budget; None if something is left of each."""
-    if tokens_left(state) == 0:
+def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
+    """Return the name of a spent budget; None if each suffices.
+
+    The tokens of the most expensive turn are reserved for each speaker, so that no turn starts that cannot be paid. Loans count as
+    available for this, because most of them return.
+    """
+    tokens = tokens_left(state)
+    lent = sum([loan.tokens or 0 for loan in state.loans]) if speakers else 0
+    if tokens is not None and (tokens == 0 or tokens + lent < speakers * state.dearest_turn):
         return "token"
     return "cost" if cost_left(state) == 0 else None
 

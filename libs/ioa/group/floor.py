@@ -44,7 +44,7 @@ def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     return grant(state, living_or_substitute(state, agent_id), at)
 
 
-def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
+def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None, *, speakers: int = 0) -> GroupState:
     """Grant the floor to a member, or force the conclusion if no turn or budget is left.
 
     Args:
@@ -52,8 +52,9 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
         agent_id: The member.
         at: The time.
         within: How long it has the floor. Default: the timeout of its card or of the group.
+        speakers: Number of turns that the budget must cover. Default 0: a member that waited may use the rest.
     """
-    return cut_short(state, at) or state.model_copy(update=granted(state, agent_id, at, within))
+    return cut_short(state, at, speakers) or state.model_copy(update=granted(state, agent_id, at, within))
 
 
 def granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
@@ -66,8 +67,8 @@ def granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelt
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
     """Count a turn and grant the floor to the next speaker, in one copy if turns and budget are left."""
-    if state.turns_left <= 1 or budget.spent_budget(state):
-        return grant(take_turn(state, **changed), agent_id, at)
+    if state.turns_left <= 1 or budget.spent_budget(state, 1):
+        return grant(take_turn(state, **changed), agent_id, at, speakers=1)
     return state.model_copy(update={**spoken(state, **changed), **granted(state, agent_id, at)})
 
 
@@ -95,11 +96,11 @@ def gather(
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 
-def cut_short(state: GroupState, at: datetime, speakers: int = 1) -> GroupState | None:
-    """Force the conclusion if too few turns, or no budget, are left for some speakers; otherwise return None."""
+def cut_short(state: GroupState, at: datetime, speakers: int) -> GroupState | None:
+    """Force the conclusion if too few turns, or too little budget, are left for some speakers; otherwise return None."""
     if state.turns_left < max(1, speakers):
         return NO_TURN_LEFT.apply(state, at, None)
-    return BUDGET_SPENT.apply(state, at, None) if budget.spent_budget(state) else None
+    return BUDGET_SPENT.apply(state, at, None) if budget.spent_budget(state, speakers) else None
 
 
 def until(
@@ -224,7 +225,7 @@ BUDGET_SPENT = StateRule(
     "budget spent",
     WAITING | {Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING},
     budget.spent_budget,
-    lambda state, at, _policy: _force_conclusion(state, Reason.BUDGET, f"the {budget.spent_budget(state)} budget is spent", at),
+    lambda state, at, _policy: _force_conclusion(state, Reason.BUDGET, f"the {budget.spent_budget(state, 1)} budget is spent", at),
     Phase.CONCLUDING,
     "no tokens or no money are left: open tasks are cancelled and the owner has to conclude",
 )

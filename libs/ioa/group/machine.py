@@ -16,7 +16,7 @@ from ioa.group.policy.hearing import audience
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import forget_monologue
 from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
-from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE
+from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE, Sender
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName
@@ -134,7 +134,8 @@ def _apply(state: GroupState, event: Event, policy: Policy | None, limits: Group
     if state.course is not None and (policy is None or policy.digest != state.course.policy):
         raise ValueError(f"The group {state.comm_id} was not handed the policy of its charter.")
     row, cell = legality.check(state, event, policy, limits)
-    charged = budget.charge(state, event) if isinstance(event, Said) else state
+    is_turn = row.sender is Sender.FLOOR_HOLDER
+    charged = budget.charge(state, event, is_turn=is_turn) if isinstance(event, Said) else state
     after = row.apply(charged, event, policy)
     if after.tasks is not state.tasks:
         after = tasks.settle(after, event.at)

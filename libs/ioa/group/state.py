@@ -598,6 +598,7 @@ class GroupState(GoalReference):
         lacks: Parts that the results of nested groups lack.
         monologue: Messages of the last speaker since any other event; None without any.
         passes: Members that passed since the last message.
+        dearest_turn: Tokens of the most expensive turn, in a group with a token budget.
         decisions: What made the decisions, with those of nested groups that have ended.
         ruled: Members that rules lead in a group whose owner a model leads: they get no floor that the owner did not use.
         course: Position in the policy; None in a free group.
@@ -621,6 +622,7 @@ class GroupState(GoalReference):
     lacks: Degraded | None = None
     monologue: Monologue | None = None
     passes: Annotated[tuple[Passed, ...], Field(max_length=MAX_MEMBERS)] = ()
+    dearest_turn: Annotated[Count, OMITTED_IF_EMPTY] = 0
     decisions: tuple[Decisions, ...] = ()
     ruled: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
     course: Annotated[Course | None, OMITTED_IF_EMPTY] = None

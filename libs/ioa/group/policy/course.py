@@ -261,7 +261,7 @@ def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
     opening = opens is not None and opens.say != "" and speaker == opener(scene)
     if scene.course.opening is not opening:
         scene = scene.with_course(opening=opening)
-    return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker))
+    return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker), speakers=1)
 
 
 def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
