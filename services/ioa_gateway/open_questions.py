@@ -1,16 +1,17 @@
-"""Open questions of a goal to a caller, and waiting for a question or for the end of the goal."""
+"""Open turns and questions of a goal for a caller, and waiting for a question or for the end of the goal."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from ioa.client.client import Client
 from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.questions import question_in_words
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
-from ioa.errors import NotFoundError, UnavailableError
+from ioa.errors import NotFoundError
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.state import GroupState
 from ioa.protocol.goals import GoalResult
@@ -23,34 +24,30 @@ from ioa_gateway.context import ApiCall
 Document = Mapping[str, Any]
 
 
-def awaited_turns(caller: Caller, status: GoalStatus) -> list[Awaited]:
-    """Return the open turns of people that the caller may answer for. The status is from `read_status`."""
-    standing = status.standing
-    if status.result is not None or standing is None or standing.charter is None:
-        return []
-    people = [one for one in people_in(standing.state) if caller.answers_for(person_of(one))]
-    turns = [open_turn(standing.charter, standing.state, one) for one in people]
-    return [one for one in turns if one is not None]
+@dataclass(frozen=True)
+class CallerStatus:
+    """The status of a goal for a caller.
 
-
-def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:
-    """Return the open questions of a goal's groups and their tasks, if the caller is the goal's user.
-
-    Only a status from `read_status` contains nested groups.
+    Attributes:
+        turns: Open turns of people that the caller may answer for.
+        questions: Open questions of the goal's groups and tasks, if the caller is the goal's user.
     """
-    standing = status.standing
-    if status.result is not None or standing is None or not _is_user(caller, status.record.goal.name):
-        return ()
-    groups = status.groups if isinstance(status, StatusOfGroups) else ()
-    return tuple([question for state in groups or (standing.state,) for question in open_questions(state)])
 
+    status: GoalStatus
+    turns: tuple[Awaited, ...] = ()
+    questions: tuple[OpenQuestion, ...] = ()
 
-def questions_in_words(caller: Caller, status: GoalStatus) -> list[tuple[str, AwaitedDocument | OpenQuestion]]:
-    """Return all open turns and questions with their texts; of all turns but the first only the beginning of the texts."""
-    turns = [AwaitedDocument.of(one) for one in awaited_turns(caller, status)]
-    turns[1:] = [one.begun() for one in turns[1:]]
-    questions = [(question_in_words(one), one) for one in questions_to(caller, status)]
-    return [*((asked_in_words(one), one) for one in turns), *questions]
+    @property
+    def items(self) -> frozenset[str]:
+        """The references of all open turns and questions."""
+        return frozenset([*(one.item for one in self.turns), *(one.item for one in self.questions)])
+
+    def in_words(self) -> list[tuple[str, AwaitedDocument | OpenQuestion]]:
+        """Return all turns and questions with their texts; of all turns but the first only the beginning of the texts."""
+        turns = [AwaitedDocument.of(one) for one in self.turns]
+        turns[1:] = [one.begun() for one in turns[1:]]
+        questions = [(question_in_words(one), one) for one in self.questions]
+        return [*((asked_in_words(one), one) for one in turns), *questions]
 
 
 def answer_schema(question: OpenQuestion) -> dict[str, Any]:
@@ -59,31 +56,40 @@ def answer_schema(question: OpenQuestion) -> dict[str, Any]:
     return {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
 
 
-class StatusOfGroups(GoalStatus):
-    """The status of a goal, with the states of all its groups if it has nested groups."""
+def status_for(caller: Caller, status: GoalStatus, groups: Collection[GroupState] = ()) -> CallerStatus:
+    """Return a status for a caller.
 
-    groups: tuple[GroupState, ...] = ()
+    Args:
+        caller: The caller.
+        status: The status; without a charter, the turns of people are missing.
+        groups: The states of all groups of the goal; without them, questions of nested groups are missing.
+    """
+    if status.result is not None or status.standing is None:
+        return CallerStatus(status)
+    state, charter = status.standing.state, status.standing.charter
+    turns, questions = list[Awaited](), list[OpenQuestion]()
+    if charter is not None:
+        seats = [one for one in people_in(state) if caller.answers_for(person_of(one))]
+        turns += filter(None, [open_turn(charter, state, one) for one in seats])
+    if _is_user(caller, status.record.goal.name):
+        questions += [question for group in groups or [state] for question in open_questions(group)]
+    return CallerStatus(status, tuple(turns), tuple(questions))
 
 
-async def read_status(call: ApiCall, name: GoalName) -> StatusOfGroups:
-    """Read the status of a goal, with the charter if the caller answers for people.
+async def read_status(client: Client, caller: Caller, name: GoalName) -> CallerStatus:
+    """Read the status of a goal.
 
     Raises:
         NotFoundError: There is no such goal.
     """
-    return await with_groups(call.client, name, await call.look(name, with_team=bool(call.caller.people)))
-
-
-async def with_groups(client: Client, name: GoalName, status: GoalStatus) -> StatusOfGroups:
-    """Return the status of a goal with the states of its nested groups."""
+    status = await client.goal(name, with_team=bool(caller.people))
     has_nested = status.standing is not None and status.standing.state.nested
-    groups = tuple((await client.state(name)).values()) if has_nested else ()
-    return StatusOfGroups.model_construct(**dict(status), groups=groups)
+    return status_for(caller, status, (await client.state(name)).values() if has_nested else ())
 
 
 async def follow_goal(
     call: ApiCall, name: GoalName, after: int | None = None, *, was_asked: bool = False
-) -> AsyncGenerator[Document | GoalStatus | GoalResult | None, None]:
+) -> AsyncGenerator[Document | CallerStatus | GoalResult | None, None]:
     """Yield the news of a goal until it ends: entries and progress reports as documents, and None instead of a heartbeat.
 
     After an entry since which the goal asks the caller something new, its status is yielded, and at last its result. The result
@@ -95,54 +101,31 @@ async def follow_goal(
         after: The sequence of the last entry that the caller has; None: of the present last entry.
         was_asked: Whether the caller has the questions that are open after this entry.
     """
-    known = frozenset[str]()
+    caller, head, known = call.caller, 0, frozenset[str]()
     try:
-        status = await read_status(call, name)
+        found = await read_status(call.client, caller, name)
     except NotFoundError:
-        head = 0  # earlier goals of its user must end first
+        pass  # earlier goals of its user must end first
     else:
-        head = status.standing.seq if status.standing else 0
+        head = found.status.standing.seq if found.status.standing else 0
         if after is None or head <= after:
-            known = _items(call.caller, status)
+            known = found.items
             if known and not was_asked:
-                yield status
-    documents = call.streams.documents(call.caller, name, head if after is None else after)
-    async with aclosing(documents):
+                yield found
+    async with aclosing(call.streams.documents(caller, name, head if after is None else after)) as documents:
         async for entry in documents:
             yield entry
-            if entry is None or "seq" not in entry or entry["seq"] < head or not _may_ask(call.caller, name, entry):
+            if entry is None or "seq" not in entry or entry["seq"] < head:
                 continue
-            status = await read_status(call, name)
-            if new := _items(call.caller, status) - known:
-                known |= new
-                yield status
+            if caller.answers_for_any(entry["floor"]) or (entry["questions"] and _is_user(caller, name)):
+                found = await read_status(call.client, caller, name)
+                if not found.items <= known:
+                    known |= found.items
+                    yield found
     if not call.streams.is_closing:
         yield await call.client.wait_for_result(name)
-
-
-async def wait_for_goal(call: ApiCall, name: GoalName) -> GoalStatus | GoalResult:
-    """Wait until a goal ends or asks the caller something.
-
-    Raises:
-        UnavailableError: The gateway stops.
-    """
-    async with aclosing(follow_goal(call, name)) as news:
-        async for one in news:
-            if isinstance(one, GoalStatus | GoalResult):
-                return one
-    raise UnavailableError("The gateway is closing.", hint="Try again soon.")
 
 
 def _is_user(caller: Caller, name: GoalName) -> bool:
     """Whether the caller may answer as the user of a goal."""
     return Scope.GOALS_WRITE in caller.scopes and name.user == caller.user
-
-
-def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:
-    """Whether a goal may ask the caller something since an entry."""
-    return caller.answers_for_any(entry["floor"]) or (bool(entry["questions"]) and _is_user(caller, name))
-
-
-def _items(caller: Caller, status: GoalStatus) -> frozenset[str]:
-    """Return the references of the open turns and questions."""
-    return frozenset(one.item for _, one in questions_in_words(caller, status))

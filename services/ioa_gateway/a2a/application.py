@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import re
 
-from a2a.server.context import ServerCallContext
-from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
@@ -23,7 +21,6 @@ from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa.protocol.operation.api_keys import Scope as KeyScope
 from ioa_gateway.a2a.cards import NETWORK, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
-from ioa_gateway.a2a.messages import REQUEST, A2ARequest
 from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.context import ApiCall
 from ioa_gateway.request_body import checked_json
@@ -34,57 +31,39 @@ _PATH = re.compile(r"^(?:/network|/agents/([^/]+))?(/.*)?$", re.DOTALL)
 logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its lines about invalid requests contain texts of users
 
 
-class _ContextBuilder(ServerCallContextBuilder):
-    def build(self, request: Request) -> ServerCallContext:
-        """Return a context with the authenticated request and its headers."""
-        encodes_twice.set(request.headers.get("user-agent", "").startswith("python-httpx"))
-        return ServerCallContext(state={REQUEST: request.scope[REQUEST], "headers": dict(request.headers)})
-
-
 def create_application() -> ASGIApp:
     """Return the ASGI application below `/a2a`."""
-    tasks, builder = Tasks(), _ContextBuilder()
-    rest = create_rest_routes(tasks, builder, enable_v0_3_compat=True)
-    routes = [
-        *create_jsonrpc_routes(tasks, "/", builder, enable_v0_3_compat=True),
-        *(route for route in rest if not isinstance(route, Mount)),  # mounts of tenants match every path
-    ]
-    router = Router(routes, redirect_slashes=False)
+    return _answer
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        name, path = _PATH.findall(scope["path"].removeprefix(scope["root_path"]))[0]
-        pool, path = PoolId(parse_agent_id(name)) if name else None, path or "/"
-        base_url = f"{request.url.scheme}://{request.headers['host']}"
+
+async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
+    request = Request(scope, receive)
+    name, path = _PATH.findall(scope["path"].removeprefix(scope["root_path"]))[0]
+    pool, path = PoolId(parse_agent_id(name)) if name else None, path or "/"
+    base_url = f"{request.url.scheme}://{request.headers['host']}"
+    is_card, card = path == AGENT_CARD_WELL_KNOWN_PATH, NETWORK
+    if pool is not None:
+        request.state.call.caller.check(KeyScope.AGENTS_READ if is_card else KeyScope.GOALS_READ)
+        card = await find_card(pool, request.state.call)
+    if is_card:
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
-        is_card = path == AGENT_CARD_WELL_KNOWN_PATH
-        if pool is None:
-            card = NETWORK
-        else:
-            request.state.call.caller.check(KeyScope.AGENTS_READ if is_card else KeyScope.GOALS_READ)
-            card = await find_card(pool, request.state.call)
-        if is_card:
-            await card_response(card, url, request)(scope, receive, send)
-            return
-        call: ApiCall = request.state.call
-        call.caller.check(KeyScope.GOALS_READ)
-        content_type = request.headers.get("content-type", "").partition(";")[0].lower()
-        if (request.method, path) == ("POST", "/") and content_type != "application/json":
-            raise HTTPException(415, "The body is not application/json.")
-        asked = A2ARequest(call, pool, base_url)
-        body = await checked_json(request)
-        await _respond(router, {**scope, "path": path, "root_path": "", REQUEST: asked}, body, send)
-
-    return answer
+        await card_response(card, url, request)(scope, receive, send)
+        return
+    call: ApiCall = request.state.call
+    call.caller.check(KeyScope.GOALS_READ)
+    content_type = request.headers.get("content-type", "").partition(";")[0].lower()
+    if (request.method, path) == ("POST", "/") and content_type != "application/json":
+        raise HTTPException(415, "The body is not application/json.")
+    encodes_twice.set(request.headers.get("user-agent", "").startswith("python-httpx"))
+    await _respond(Tasks(call, pool, base_url), {**scope, "path": path, "root_path": ""}, await checked_json(request), send)
 
 
-async def _respond(router: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def _respond(tasks: Tasks, scope: Scope, receive: Receive, send: Send) -> None:
     """Send the response of the library, unless an error decides its status before the first byte of its body.
 
     Raises:
-        Exception: The error of the request, see `A2ARequest`; it is only logged if the response has begun.
+        Exception: The error of the request, see `Tasks.error`; it is only logged if the response has begun.
     """
-    asked: A2ARequest = scope[REQUEST]
     start: Message | None = None
     has_begun = False
 
@@ -92,19 +71,21 @@ async def _respond(router: ASGIApp, scope: Scope, receive: Receive, send: Send) 
         nonlocal start, has_begun
         if start is None:
             start = message
-        elif has_begun or asked.error is None:
+        elif has_begun or tasks.error is None:
             if not has_begun:
                 await send(start)
             has_begun = True
             await send(message)
 
+    rest = [one for one in create_rest_routes(tasks, enable_v0_3_compat=True) if not isinstance(one, Mount)]  # mounts are tenants
+    routes = [*create_jsonrpc_routes(tasks, "/", enable_v0_3_compat=True), *rest]
     try:
-        await router(scope, receive, send_without_error)
+        await Router(routes, redirect_slashes=False)(scope, receive, send_without_error)
     except (A2AError, ParseError, ValueError) as error:  # of a stream of A2A 0.3 by HTTP+JSON
         if has_begun:
             raise
-        if asked.error is None:
+        if tasks.error is None:
             payload = build_rest_error_payload(InvalidParamsError(str(error)) if isinstance(error, ValueError) else error)
             await JSONResponse(payload, payload["error"]["code"])(scope, receive, send)
-    if asked.error is not None:
-        raise asked.error
+    if tasks.error is not None:
+        raise tasks.error

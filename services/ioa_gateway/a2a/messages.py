@@ -7,11 +7,10 @@ import json
 import mimetypes
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from a2a.helpers import get_data_parts
-from a2a.types.a2a_pb2 import Message, Part
+from a2a.types import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
 
 from ioa.client.seat import PersonReply
@@ -27,26 +26,6 @@ from ioa_gateway.context import ApiCall
 CONTEXT, MESSAGE = "a2a-context", "a2a-message"
 """The labels with the A2A context of a goal, and with the id of its message."""
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[\t -~]*)?", re.ASCII)
-
-
-REQUEST = "ioa.request"
-"""The key of the `A2ARequest` in a request's scope and in the library's call context."""
-
-
-@dataclass
-class A2ARequest:
-    """An authenticated request.
-
-    Attributes:
-        pool: The pool of the URL; None for all agents.
-        base_url: The gateway's URL, as the client knows it.
-        error: The error that decides the status of the response, instead of an error of A2A.
-    """
-
-    call: ApiCall
-    pool: PoolId | None
-    base_url: str
-    error: Exception | None = None
 
 
 def is_old(headers: Mapping[str, str]) -> bool:
@@ -78,7 +57,7 @@ def own_id(event: Event) -> str:
     return logged.partition("-")[2] or logged
 
 
-async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
+async def create_order(message: Message, pool: PoolId | None, call: ApiCall) -> GoalOrder:
     """Return the goal of a message: its texts are the goal, all other parts are inputs. Without a text, the goal is their names.
 
     A URL becomes a file with the URL. The gateway does not fetch it.
@@ -88,7 +67,6 @@ async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
         InvalidInputError: The goal is invalid.
         PayloadTooLargeError: A file is too large.
     """
-    pool, call = request.pool, request.call
     goal_id = derive_goal_id(message, pool, call)
     texts, inputs = list[str](), list[Artifact | InlineInput]()
     for number, part in enumerate(message.parts, 1):

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from a2a import types
 from a2a.helpers import new_data_part
-from a2a.types.a2a_pb2 import (
-    Artifact,
-    Message,
-    Part,
-    Role,
-    Task,
-    TaskArtifactUpdateEvent,
-    TaskState,
-    TaskStatus,
-    TaskStatusUpdateEvent,
-)
 from google.protobuf.json_format import ParseError
 
 from ioa.client.client import END, Client
 from ioa.client.documents import told
-from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, own_id
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_questions import Document, awaited_turns, questions_in_words, questions_to
+from ioa_gateway.open_questions import CallerStatus, Document
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse import text_of
 
@@ -42,14 +31,15 @@ _CONCLUSION = "conclusion"
 """The id and the name of the artifact that contains the answer."""
 
 _ENDED = {
-    Reason.CONCLUDED: TaskState.TASK_STATE_COMPLETED,
-    Reason.CANCELLED: TaskState.TASK_STATE_CANCELED,
-    Reason.NO_AGENT: TaskState.TASK_STATE_REJECTED,
+    Reason.CONCLUDED: types.TaskState.TASK_STATE_COMPLETED,
+    Reason.CANCELLED: types.TaskState.TASK_STATE_CANCELED,
+    Reason.NO_AGENT: types.TaskState.TASK_STATE_REJECTED,
 }
-_FAILED, ASKING = TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_INPUT_REQUIRED
+_WORKING, _FAILED = types.TaskState.TASK_STATE_WORKING, types.TaskState.TASK_STATE_FAILED
+ASKING = types.TaskState.TASK_STATE_INPUT_REQUIRED
 TERMINAL = frozenset({*_ENDED.values(), _FAILED})
 
-Update = TaskStatusUpdateEvent | TaskArtifactUpdateEvent
+Update = types.TaskStatusUpdateEvent | types.TaskArtifactUpdateEvent
 
 
 def a2a_context(goal: Goal) -> str:
@@ -62,13 +52,13 @@ async def last_page(client: Client, name: GoalName) -> EntryPage:
     return await page_of(client, name, before=END, limit=_HISTORY)
 
 
-def task_state(status: GoalStatus, caller: Caller) -> TaskState:
+def task_state(found: CallerStatus) -> types.TaskState:
     """Return the state of a goal's task. It depends on the caller whether the task needs input."""
-    if status.result is not None:
-        return _ENDED.get(status.result.reason, _FAILED)
-    if awaited_turns(caller, status) or questions_to(caller, status):
+    if found.status.result is not None:
+        return _ENDED.get(found.status.result.reason, _FAILED)
+    if found.items:
         return ASKING
-    return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
+    return types.TaskState.TASK_STATE_SUBMITTED if found.status.standing is None else _WORKING
 
 
 @dataclass
@@ -78,7 +68,7 @@ class TaskWriter:
     Attributes:
         goal: The goal.
         base_url: The gateway's URL, for the URLs of files.
-        caller: The caller, whose questions are part of the task.
+        caller: The caller, whose answers are messages of the user.
     """
 
     goal: Goal
@@ -87,65 +77,88 @@ class TaskWriter:
     _files: set[str] = field(default_factory=set)
     _at: str = ""
 
-    def submitted(self, result: GoalResult | None = None) -> Task:
+    def submitted(self, result: GoalResult | None = None) -> types.Task:
         """Return the task of a goal without a record: not yet accepted, or rejected with a result."""
-        return Task(
-            id=self.goal.goal_id,
-            context_id=a2a_context(self.goal),
-            status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED) if result is None else self._ended(result),
-            history=[self._goal_message()],
-        )
+        submitted = types.TaskStatus(state=types.TaskState.TASK_STATE_SUBMITTED)
+        return self._task(submitted if result is None else self._ended(result))
 
-    def task(self, status: GoalStatus, page: EntryPage) -> Task:
+    def task(self, found: CallerStatus, page: EntryPage) -> types.Task:
         """Return the task with the messages and files of these entries."""
-        result, entries = status.result, page.documents
+        status, entries = found.status, page.documents
         last: Document = entries[-1] if entries else {"at": status.record.accepted_at.isoformat(), "seq": 0}
-        self._at, metadata = last["at"], {"ioa.seq": str(last["seq"])}
-        if result is not None:
-            metadata["ioa.reason"] = result.reason
-        ids = [own_id(one.entry.event) for one in page.entries]
-        files = [file for entry in entries for file in self._new_files(entry)]
-        return Task(
-            id=self.goal.goal_id,
-            context_id=a2a_context(self.goal),
-            status=self._open(status, self._at) if result is None else self._ended(result),
-            history=[self._goal_message(), *filter(None, map(self._message, entries, ids))],
-            artifacts=[*files, *self._conclusion(result)],
-            metadata=metadata,
-        )
+        self._at = last["at"]
+        task = self._task(self._open(found) if status.result is None else self._ended(status.result))
+        task.metadata["ioa.seq"] = str(last["seq"])
+        for stored, entry in zip(page.entries, entries, strict=True):
+            task.artifacts.extend(self._new_files(entry))
+            if (message := self._message(entry, own_id(stored.entry.event))) is not None:
+                task.history.append(message)
+        if status.result is not None:
+            task.metadata["ioa.reason"] = status.result.reason
+            task.artifacts.extend(_conclusion(status.result))
+        return task
 
     def updates(self, entry: Document) -> Iterator[Update]:
         """Yield the events of an entry, or of a progress report, which has no sequence."""
         if "seq" not in entry:
             yield self._progress(entry)
             return
-        self._at = entry["at"]
-        working = _status(TaskState.TASK_STATE_WORKING, entry["at"], self._message(entry))
-        yield TaskStatusUpdateEvent(**self._ids(), status=working, metadata=_metadata(entry))
+        self._at, metadata = entry["at"], _metadata(entry)
+        yield self._update(_status(_WORKING, entry["at"], self._message(entry)), metadata)
         for file in self._new_files(entry):
-            yield TaskArtifactUpdateEvent(**self._ids(), artifact=file, last_chunk=True, metadata=_metadata(entry))
+            yield self._file_update(file, metadata)
 
-    def asking(self, status: GoalStatus) -> Update:
+    def asking(self, found: CallerStatus) -> Update:
         """Return the event of a goal that asks the caller something."""
-        return TaskStatusUpdateEvent(**self._ids(), status=self._open(status, self._at))
+        return self._update(self._open(found))
+
+    def end(self, result: GoalResult) -> Iterator[Update]:
+        """Yield the last events: the answer and the final status."""
+        for artifact in _conclusion(result):
+            yield self._file_update(artifact)
+        yield self._update(self._ended(result), {"ioa.reason": result.reason})
 
     def _progress(self, report: Document) -> Update:
         body = report["body"]
         share = "" if body["fraction"] is None else f"{body['fraction']:.0%}"
         text = " ".join(filter(None, (share, body["content"])))
-        message = self._new_message(f"{body['task_id']}-{body['number']}", Role.ROLE_AGENT, [Part(text=text)]) if text else None
+        message = self._agent_message(f"{body['task_id']}-{body['number']}", types.Part(text=text)) if text else None
         metadata = {"ioa.sender": report["sender"], "ioa.fraction": body["fraction"]}
-        return TaskStatusUpdateEvent(
-            **self._ids(), status=_status(TaskState.TASK_STATE_WORKING, report["at"], message), metadata=metadata
+        return self._update(_status(_WORKING, report["at"], message), metadata)
+
+    def _ids(self) -> dict[str, Any]:
+        return {"task_id": self.goal.goal_id, "context_id": a2a_context(self.goal)}
+
+    def _task(self, status: types.TaskStatus) -> types.Task:
+        message_id = self.goal.labels.get(MESSAGE, f"{self.goal.goal_id}-goal")
+        said = types.Message(
+            **self._ids(), message_id=message_id, role=types.Role.ROLE_USER, parts=[types.Part(text=self.goal.goal)]
         )
+        return types.Task(id=self.goal.goal_id, context_id=a2a_context(self.goal), status=status, history=[said])
 
-    def end(self, result: GoalResult) -> Iterator[Update]:
-        """Yield the last events: the answer and the final status."""
-        for artifact in self._conclusion(result):
-            yield TaskArtifactUpdateEvent(**self._ids(), artifact=artifact, last_chunk=True)
-        yield TaskStatusUpdateEvent(**self._ids(), status=self._ended(result), metadata={"ioa.reason": result.reason})
+    def _update(self, status: types.TaskStatus, metadata: Mapping[str, Any] | None = None) -> Update:
+        return types.TaskStatusUpdateEvent(**self._ids(), status=status, metadata=metadata)
 
-    def _new_files(self, entry: Document) -> Iterator[Artifact]:
+    def _file_update(self, artifact: types.Artifact, metadata: Mapping[str, Any] | None = None) -> Update:
+        return types.TaskArtifactUpdateEvent(**self._ids(), artifact=artifact, last_chunk=True, metadata=metadata)
+
+    def _agent_message(self, message_id: str, *parts: types.Part) -> types.Message:
+        return types.Message(**self._ids(), message_id=message_id, role=types.Role.ROLE_AGENT, parts=parts)
+
+    def _message(self, entry: Document, answer_id: str | None = None) -> types.Message | None:
+        """Return the message of an entry; None if it has no text, or is an answer without an id."""
+        answered = entry["type"] == "question_answered" and not entry["depth"]
+        is_user = answered or (entry["person"] is not None and self.caller.answers_for(entry["person"]))
+        text = entry["body"]["answer"] if answered else text_of(entry)
+        if not text or (is_user and answer_id is None):
+            return None
+        message = self._agent_message(f"{entry['comm_id']}-{entry['seq']}", types.Part(text=text))
+        message.metadata.update(_metadata(entry))
+        if is_user and answer_id:
+            message.role, message.message_id = types.Role.ROLE_USER, answer_id
+        return message
+
+    def _new_files(self, entry: Document) -> Iterator[types.Artifact]:
         body = entry["body"]
         given = body.get("artifacts") or (body.get("conclusion") or {}).get("artifacts") or ()
         for number, file in enumerate(given):
@@ -153,56 +166,34 @@ class TaskWriter:
             if digest not in self._files:
                 self._files.add(digest)
                 url = f"{self.base_url}/v1/artifacts/{self.goal.goal_id}/{entry['seq']}/{number}/{quote(name, safe='')}"
-                part = Part(url=url, filename=name, media_type=file["media_type"])
+                part = types.Part(url=url, filename=name, media_type=file["media_type"])
                 metadata = {"ioa.sha256": digest, "ioa.size_bytes": file["size_bytes"], **_metadata(entry)}
-                yield Artifact(artifact_id=digest, name=name, parts=[part], metadata=metadata)
+                yield types.Artifact(artifact_id=digest, name=name, parts=[part], metadata=metadata)
 
-    def _ids(self) -> dict[str, Any]:
-        return {"task_id": self.goal.goal_id, "context_id": a2a_context(self.goal)}
-
-    def _new_message(
-        self, message_id: str, role: Role, parts: Sequence[Part], metadata: Mapping[str, Any] | None = None
-    ) -> Message:
-        return Message(**self._ids(), message_id=message_id, role=role, parts=parts, metadata=metadata)
-
-    def _goal_message(self) -> Message:
-        message_id = self.goal.labels.get(MESSAGE, f"{self.goal.goal_id}-goal")
-        return self._new_message(message_id, Role.ROLE_USER, [Part(text=self.goal.goal)])
-
-    def _message(self, entry: Document, answer_id: str | None = None) -> Message | None:
-        """Return the message of an entry; None if it has no text, or is an answer without an id."""
-        answered = entry["type"] == "question_answered" and not entry["depth"]
-        is_user = answered or (entry["person"] is not None and self.caller.answers_for(entry["person"]))
-        text = entry["body"]["answer"] if answered else text_of(entry)
-        if not text or (is_user and answer_id is None):
-            return None
-        message_id = (is_user and answer_id) or f"{entry['comm_id']}-{entry['seq']}"
-        return self._new_message(message_id, Role.ROLE_USER if is_user else Role.ROLE_AGENT, [Part(text=text)], _metadata(entry))
-
-    def _conclusion(self, result: GoalResult | None) -> Iterator[Artifact]:
-        """Yield the answer, if there is one: its text, after an object if the text is an object of JSON."""
-        if result is None or not result.succeeded:
-            return
-        parts = [Part(text=result.content, media_type="text/plain")]
-        with suppress(ValueError, RecursionError, ParseError):
-            if isinstance(data := json.loads(result.content), dict):
-                parts.insert(0, new_data_part(data, "application/json"))
-        yield Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=parts)
-
-    def _open(self, status: GoalStatus, at: str) -> TaskStatus:
+    def _open(self, found: CallerStatus) -> types.TaskStatus:
         """Return the status of an open task, with its questions to the caller in words and as `GET /v1/seats` returns them."""
-        items = questions_in_words(self.caller, status)
-        parts = [part for words, item in items for part in (Part(text=words), new_data_part(told(item)))]
-        message = self._new_message(f"{self.goal.goal_id}-asks", Role.ROLE_AGENT, parts) if parts else None
-        return _status(task_state(status, self.caller), at, message)
+        parts = [part for words, item in found.in_words() for part in (types.Part(text=words), new_data_part(told(item)))]
+        message = self._agent_message(f"{self.goal.goal_id}-asks", *parts) if parts else None
+        return _status(task_state(found), self._at, message)
 
-    def _ended(self, result: GoalResult) -> TaskStatus:
-        message = self._new_message(f"{self.goal.goal_id}-end", Role.ROLE_AGENT, [Part(text=result.content or result.reason)])
+    def _ended(self, result: GoalResult) -> types.TaskStatus:
+        message = self._agent_message(f"{self.goal.goal_id}-end", types.Part(text=result.content or result.reason))
         return _status(_ENDED.get(result.reason, _FAILED), result.finished_at.isoformat(), message)
 
 
-def _status(state: TaskState, at: str, message: Message | None) -> TaskStatus:
-    return TaskStatus(state=state, timestamp=datetime.fromisoformat(at), message=message)
+def _conclusion(result: GoalResult) -> Iterator[types.Artifact]:
+    """Yield the answer, if there is one: its text, after an object if the text is an object of JSON."""
+    if not result.succeeded:
+        return
+    parts = [types.Part(text=result.content, media_type="text/plain")]
+    with suppress(ValueError, RecursionError, ParseError):
+        if isinstance(data := json.loads(result.content), dict):
+            parts.insert(0, new_data_part(data, "application/json"))
+    yield types.Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=parts)
+
+
+def _status(state: types.TaskState, at: str, message: types.Message | None) -> types.TaskStatus:
+    return types.TaskStatus(state=state, timestamp=datetime.fromisoformat(at), message=message)
 
 
 def _metadata(entry: Document) -> dict[str, Any]:

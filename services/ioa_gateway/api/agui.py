@@ -9,30 +9,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from ioa.client.documents import OpenQuestion, open_questions
+from ioa.client.documents import OpenQuestion
 from ioa.client.questions import parse_item, question_in_words
 from ioa.errors import IoaError
-from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import MAX_LABEL_CHARS, GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import ConversationMessage, build_goal_order
-from ioa_gateway.open_questions import answer_schema, follow_goal, questions_to
+from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal
 from ioa_gateway.problems import problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
-
-THREAD = "agui-thread"
-"""The label that holds the thread of a run."""
 
 Event = dict[str, Any]
 
@@ -40,16 +35,11 @@ router = APIRouter(route_class=JsonRoute)
 
 
 class ResumeEntry(Model):
-    """The answer to an interrupt of an earlier run."""
+    """The answer to an interrupt of an earlier run: the payload or its member `answer`. Default: the default of the question."""
 
     interruptId: str  # noqa: N815 - AG-UI's name
     status: Literal["resolved", "cancelled"]
     payload: Any = None
-
-    def answer(self, question: OpenQuestion) -> str:
-        """Return the answer: the payload, or the member `answer` of it; the default of the question if the user gives none."""
-        found = self.payload.get("answer") if isinstance(self.payload, dict) else self.payload
-        return found if self.status == "resolved" and isinstance(found, str) else question.default
 
 
 class RunInput(Model):
@@ -64,24 +54,25 @@ class RunInput(Model):
 @router.post("/agui/{pool}", response_class=StreamingResponse, responses={200: FOLLOWED[200]})
 async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: LastEventId = None) -> Response:
     """Launch the goal of a run, or answer the interrupts of an earlier run, and return the events."""
+    named = {"threadId": asked.threadId, "runId": asked.runId}
     if asked.resume:
         name, after = await _resume(call, asked.resume)
     else:
         goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
-        order = build_goal_order(asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
+        order = build_goal_order(asked.messages, pool, goal_id=goal_id, labels={"agui-thread": asked.threadId})
         name, after = (await call.client.launch(call.with_caller(order))).name, 0
-    events = _events(call, {"threadId": asked.threadId, "runId": asked.runId}, name, last_event_id or after)
-    return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    return StreamingResponse(_events(call, named, name, last_event_id or after), 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalName, int]:
     """Answer questions of a goal; return the goal, and the sequence up to which the client has seen it."""
-    comm_id, _, _ = parse_item(answers[0].interruptId)
-    group = await call.group(comm_id)
-    asked = {question.item: question for question in open_questions(group.state)}
+    group = await call.group(parse_item(answers[0].interruptId)[0])
+    asked = {question.item: question for question in await call.client.waiting(group.state.name)}
     for one in answers:
         if one.interruptId in asked:
-            await call.client.answer(one.interruptId, one.answer(asked[one.interruptId]))
+            given = one.payload.get("answer") if isinstance(one.payload, dict) else one.payload
+            answer = given if one.status == "resolved" and isinstance(given, str) else asked[one.interruptId].default
+            await call.client.answer(one.interruptId, answer)
     return group.state.name, group.seq
 
 
@@ -95,18 +86,26 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
             async for one in news:
                 if one is None:
                     yield HEARTBEAT
-                elif isinstance(one, GoalResult):
-                    yield b"".join(map(encode_event, (*written.end(), _ending(one, named))))
-                elif not isinstance(one, GoalStatus):
-                    events = [*written.of(one)] if "seq" in one else []  # not of a progress report
-                    yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
-                elif interrupts := [_interrupt(question) for question in questions_to(call.caller, one)]:
-                    outcome = {"type": "interrupt", "interrupts": interrupts}
-                    yield b"".join(map(encode_event, (*written.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome})))
+                elif isinstance(one, GoalResult) or (isinstance(one, CallerStatus) and one.questions):
+                    yield b"".join(map(encode_event, (*written.step(None), _ending(one, named))))
                     return
+                elif isinstance(one, Mapping) and "seq" in one:  # not a progress report
+                    events = [*written.of(one)]
+                    yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
     except IoaError as error:
         described = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": described.detail, "code": described.type})
+
+
+def _ending(last: CallerStatus | GoalResult, named: Mapping[str, str]) -> Event:
+    """Return the last event of a run: the result, the error, or the questions to the user."""
+    if isinstance(last, CallerStatus):
+        outcome = {"type": "interrupt", "interrupts": [*map(_interrupt, last.questions)]}
+        return {"type": "RUN_FINISHED", **named, "outcome": outcome}
+    if not last.succeeded:
+        return {"type": "RUN_ERROR", "message": last.content or str(last.reason), "code": str(last.reason)}
+    files = [one.model_dump(include={"name", "media_type", "size_bytes"}) for one in last.artifacts]
+    return {"type": "RUN_FINISHED", **named, "result": {"content": last.content, "files": files}}
 
 
 def _interrupt(question: OpenQuestion) -> Event:
@@ -114,25 +113,18 @@ def _interrupt(question: OpenQuestion) -> Event:
     return {"id": question.item, **shown, "expiresAt": question.until.isoformat()}
 
 
-def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
-    if not result.succeeded:
-        return {"type": "RUN_ERROR", "message": result.content or str(result.reason), "code": str(result.reason)}
-    files = [one.model_dump(include={"name", "media_type", "size_bytes"}) for one in result.artifacts]
-    return {"type": "RUN_FINISHED", **named, "result": {"content": result.content, "files": files}}
-
-
-@dataclass
 class RunEvents:
     """Converts the entries of a goal to events. It remembers the last event of each activity of each open group."""
 
-    _step: str | None = None
-    _activities: dict[str, dict[str, Event]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._step: str | None = None
+        self._activities: dict[str, dict[str, Event]] = {}
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Event]:
         """Yield the events of an entry."""
         comm_id, activities = entry["comm_id"], dict[str, Event]()
         if entry["depth"] == 0:
-            yield from self._floor(entry["floor_holder"])
+            yield from self.step(entry["floor_holder"])
         else:
             activities[comm_id] = {name: entry[name] for name in ("comm_id", "depth", "phase", "floor")}
         if text := text_of(entry):
@@ -142,25 +134,17 @@ class RunEvents:
             yield {"type": "TEXT_MESSAGE_END", "messageId": message_id}
         activities |= {f"{comm_id}/{task['task_id']}": task for task in entry["tasks"]}
         known = self._activities.pop(comm_id, {})
-        yield from (_activity(name, now) for name, now in activities.items() if known.get(name) != now)
+        for name, now in activities.items():
+            if known.get(name) != now:  # the event replaces the previous one of the same name
+                kind = "TASK" if "task_id" in now else "TEAM"
+                yield {"type": "ACTIVITY_SNAPSHOT", "messageId": name, "activityType": kind, "content": now}
         if entry["ended"] is None:
             self._activities[comm_id] = activities
 
-    def end(self) -> Iterator[Event]:
-        """Yield the end of the last step."""
-        yield from self._floor(None)
-
-    def _floor(self, holder: str | None) -> Iterator[Event]:
-        if holder == self._step:
-            return
-        if self._step is not None:
+    def step(self, holder: str | None) -> Iterator[Event]:
+        """Yield the end of the last step and the beginning of the next one, if the floor has another holder."""
+        if self._step not in (None, holder):
             yield {"type": "STEP_FINISHED", "stepName": self._step}
-        self._step = holder
-        if holder is not None:
+        if holder not in (None, self._step):
             yield {"type": "STEP_STARTED", "stepName": holder}
-
-
-def _activity(name: str, now: Event) -> Event:
-    """Describe a task or a nested group; the event replaces the previous one of the same name."""
-    kind = "TASK" if "task_id" in now else "TEAM"
-    return {"type": "ACTIVITY_SNAPSHOT", "messageId": name, "activityType": kind, "content": now}
+        self._step = holder

@@ -19,8 +19,6 @@ from starlette.responses import Response, StreamingResponse
 from ioa.adapters.nats.system_client import pages_of_agents
 from ioa.client.questions import parse_item, question_in_words
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
-from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
@@ -28,7 +26,7 @@ from ioa.protocol.usage import NOTHING, Usage
 from ioa_gateway.api.goals import IdempotencyKey
 from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import NETWORK, ConversationMessage, build_goal_order
-from ioa_gateway.open_questions import follow_goal, questions_to
+from ioa_gateway.open_questions import CallerStatus, follow_goal
 from ioa_gateway.problems import GoalFailedError, chat_error, problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
@@ -70,42 +68,19 @@ class ChatOrder(Model):
     @property
     def schema_text(self) -> str:
         """The JSON schema that the answer must match, as text; empty for an answer in prose."""
-        return "" if self.response_format is None else json.dumps((self.response_format.json_schema or {}).get("schema", {}))
-
-
-class CompletionDocument(Model):
-    """A goal that was reached. `choices` has one item; `usage` has the tokens that models of the team have read and written."""
-
-    id: str
-    object: str = "chat.completion"
-    created: int
-    model: str
-    choices: tuple[dict[str, Any], ...]
-    usage: dict[str, int]
-
-
-class ModelsDocument(Model):
-    """The models that there are: all agents together, and each pool."""
-
-    object: str = "list"
-    data: tuple[dict[str, Any], ...]
+        form = self.response_format
+        return "" if form is None or form.type == "text" else json.dumps((form.json_schema or {}).get("schema", {}))
 
 
 @router.get("/models")
-async def models(call: AgentsCall) -> ModelsDocument:
-    """List the models."""
-    named = (NETWORK, *sorted(await _pools(call)))
-    data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in named)
-    return ModelsDocument(data=data)
-
-
-async def _pools(call: ApiCall) -> set[str]:
-    """Return the pools of the registered agents."""
-    pools, pages = set[str](), pages_of_agents(call.client.list_agents, online_only=True)
-    async with aclosing(pages):
+async def models(call: AgentsCall) -> dict[str, Any]:
+    """List the models: all agents together, and each pool."""
+    pools = set[str]()
+    async with aclosing(pages_of_agents(call.client.list_agents, online_only=True)) as pages:
         async for page in pages:
             pools.update(one.card.pool for one in page.agents)
-    return pools
+    data = [{"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in (NETWORK, *sorted(pools))]
+    return {"object": "list", "data": data}
 
 
 class _Answer(NamedTuple):
@@ -115,16 +90,20 @@ class _Answer(NamedTuple):
     usage: Usage = NOTHING
 
 
-@router.post("/chat/completions", response_model=CompletionDocument)
-async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> CompletionDocument | Response:
-    """Launch the goal of a conversation, or answer a question of this goal, and return the conclusion or the next question."""
+@router.post("/chat/completions", response_model=dict[str, Any])
+async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> dict[str, Any] | Response:
+    """Launch the goal of a conversation, or answer a question of this goal, and return the conclusion or the next question.
+
+    `usage` has the tokens that models of the team have read and written.
+    """
     name = await _answer_question(call, order) or await _launch(call, order, idempotency_key)
     head = {"id": f"chatcmpl-{name.goal_id}", "created": int(call.keyring.now().timestamp()), "model": order.model}
     if order.stream:
-        return StreamingResponse(_streamed(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
-    answer = await call.while_connected(_wait(call, order, name))
+        return StreamingResponse(_stream(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    async with aclosing(_answers(call, order, name)) as answers:
+        answer = await call.while_connected(anext(one async for one in answers if one is not None))
     choice = {**_CHOICE, "message": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
-    return CompletionDocument(**head, choices=(choice,), usage=_tokens(answer.usage))
+    return {**head, "object": "chat.completion", "choices": [choice], "usage": _tokens(answer.usage)}
 
 
 async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
@@ -133,37 +112,20 @@ async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
     found = _QUESTION.search(reply.text) if reply.role == "assistant" else None
     if found is None:
         return None
-    comm_id, _, _ = parse_item(found[1])
-    state = (await call.group(comm_id)).state
+    group = await call.group(parse_item(found[1])[0])
     await call.client.answer(found[1], last.text.strip())
-    return state.name
+    return group.state.name
 
 
 async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
-    """Launch the goal of a conversation. The same conversation means the same goal until it has ended.
-
-    Raises:
-        InvalidInputError: The user's last message has no text, or is missing.
-        NotFoundError: The model has no valid name.
-    """
-    goal = build_goal_order(order.messages, order.model)
-    if order.schema_text:
-        text = f"{goal.goal}\n\nAnswer with JSON that matches this JSON schema, and with nothing else: {order.schema_text}"
-        goal = GoalOrder.model_validate({**dict(goal), "goal": text})
-    goal_id = (
-        await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
-        if key is None
-        else call.caller.goal_id("c", "key", key)
-    )
-    return (await call.client.launch(call.with_caller(goal.model_copy(update={"goal_id": goal_id})))).name
-
-
-async def _wait(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer:
-    async with aclosing(_answers(call, order, name)) as answers:
-        async for answer in answers:
-            if answer is not None:
-                return answer
-    raise UnavailableError("The gateway is closing.", hint="Try again soon.")
+    """Launch the goal of a conversation. The same conversation means the same goal until it has ended."""
+    schema, suffix = order.schema_text, "\n\nAnswer with JSON that matches this JSON schema, and with nothing else: "
+    if key is None:
+        goal_id = await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
+    else:
+        goal_id = call.caller.goal_id("c", "key", key)
+    goal = build_goal_order(order.messages, order.model, f"{suffix}{schema}" if schema else "", goal_id=goal_id)
+    return (await call.client.launch(call.with_caller(goal))).name
 
 
 async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGenerator[_Answer | None, None]:
@@ -172,22 +134,25 @@ async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGene
     Raises:
         GoalFailedError: The goal was not reached.
         InvalidInputError: The answer must be JSON, and is not.
+        UnavailableError: The gateway stops.
     """
     async with aclosing(follow_goal(call, name)) as news:
         async for one in news:
             if one is None:
                 yield None
-            elif isinstance(one, GoalStatus):
-                for question in questions_to(call.caller, one):
-                    yield _Answer(f"{question_in_words(question)}\n\nAnswer with your next message. (question {question.item})")
-                    return
-            elif isinstance(one, GoalResult) and one.succeeded:
-                yield _Answer(_parse_answer(one.content) if order.schema_text else one.content, one.usage)
+            elif isinstance(one, CallerStatus) and one.questions:
+                question = one.questions[0]
+                yield _Answer(f"{question_in_words(question)}\n\nAnswer with your next message. (question {question.item})")
+                return
             elif isinstance(one, GoalResult):
-                raise GoalFailedError(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.reason)
+                if not one.succeeded:
+                    raise GoalFailedError(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.reason)
+                yield _Answer(_parse_json(one.content) if order.schema_text else one.content, one.usage)
+                return
+    raise UnavailableError("The gateway is closing.", hint="Try again soon.")
 
 
-def _parse_answer(text: str) -> str:
+def _parse_json(text: str) -> str:
     """Return the JSON of an answer, without the fence of a code block."""
     fence = _FENCE.match(text.strip())
     found = fence[1] if fence else text
@@ -200,7 +165,7 @@ def _parse_answer(text: str) -> str:
     return found
 
 
-async def _streamed(call: ApiCall, order: ChatOrder, name: GoalName, head: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
+async def _stream(call: ApiCall, order: ChatOrder, name: GoalName, head: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
     """Yield heartbeats until there is an answer, then the answer."""
     yield HEARTBEAT
     try:

@@ -12,7 +12,7 @@ from pydantic import Field, HttpUrl
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Labels, bears
-from ioa.protocol.ids import GoalIdField, UserIdField, is_token
+from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
@@ -62,38 +62,28 @@ class WebhooksDocument(Model):
 @router.post("/webhooks", status_code=201)
 async def make(call: WebhooksCall, order: WebhookOrder) -> MadeDocument:
     """Make a webhook. If its goal has ended, its message is sent at once."""
-    webhook_id = WebhookId(call.draw(8).hex())
-    await check_webhook(call, order, webhook_id)
-    hook = await make_webhook(call, order, webhook_id)
+    if order.goal_id is not None:
+        await call.goal(None, order.goal_id)
+    hook = await prepare_webhook(call, order, WebhookId(call.draw(8).hex()))
+    await store_webhook(call, hook)
     return MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
 
 
-async def check_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId) -> None:
-    """Check that the caller's key may make a webhook. The DNS lookup of its host is rate-limited, and comes last.
+async def prepare_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
+    """Return a new webhook that the caller's key may store. The DNS lookup of its host comes last.
 
     Raises:
-        ForbiddenError: The key lacks a scope.
+        ForbiddenError: The key lacks a scope, or has another value of a label.
         InvalidInputError: The address of the URL is not allowed, or its name does not exist.
         OverQuotaError: The key has the maximum number of webhooks.
     """
-    call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
+    caller = call.caller
+    caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
+    if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
+        raise ForbiddenError("The labels of this key have other values.", hint="Leave that label out.")
     others = [one async for one in call.hooks.all() if is_made_by(call, one) and one.webhook_id != webhook_id]
     if len(others) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
-    await call.http_post.check(str(order.url))
-
-
-async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
-    """Store a checked webhook, and replace a webhook of the same id. If its goal has ended, its message is sent at once.
-
-    Raises:
-        ForbiddenError: The key has another value of a label.
-        NotFoundError: There is no such goal.
-    """
-    caller, hooks = call.caller, call.hooks
-    if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
-        raise ForbiddenError("This key has another value of one of these labels.", hint="Leave that label out.")
-    name = None if order.goal_id is None else await call.goal(None, order.goal_id)
     made = {
         "webhook_id": webhook_id,
         "user": caller.user,
@@ -104,15 +94,21 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
         "labels": {**order.labels, **caller.labels},
         "secret": written_secret(call.draw(32)),
         "created_at": call.keyring.now(),
-        "since": await hooks.ends(),
+        "since": await call.hooks.ends(),
         "push": push,
     }
     hook = validate(Webhook, made)
+    await call.http_post.check(hook.url)
+    return hook
+
+
+async def store_webhook(call: ApiCall, hook: Webhook) -> None:
+    """Store a webhook, and replace a webhook of the same id. If its goal has ended, its message is sent at once."""
+    hooks, name = call.hooks, hook.goal_id and GoalName(hook.user, hook.goal_id)
     await hooks.put(hook.webhook_id, hook)
-    ended = await call.client.result(name) if name is not None and HookEvent.ENDED in hook.events else None
+    ended = await call.client.result(name) if name and HookEvent.ENDED in hook.events else None
     if ended is not None and bears(await hooks.labels(ended.name), hook.labels):
         await queue(hooks, notice_of_end(hook, ended))
-    return hook
 
 
 @router.get("/webhooks")

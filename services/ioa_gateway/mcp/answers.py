@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Self
 from urllib.parse import quote
 
@@ -12,10 +11,10 @@ from ioa.client.documents import OpenQuestion
 from ioa.client.waiting import AwaitedDocument
 from ioa.foreign_text import continued
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.agents.search import Hit
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
 from ioa.protocol.texts import shortened
+from ioa_gateway.open_questions import CallerStatus
 from ioa_gateway.pagination import EntryPage
 
 MOST_LINES, MOST_ENTRIES = 60, 200
@@ -33,11 +32,6 @@ class FoundAgent(Model):
     description: str
     online: bool
     score: Annotated[float, Field(description="how well the agent fits, from 0 to 1")]
-
-    @classmethod
-    def of(cls, hit: Hit) -> Self:
-        """Describe a search hit."""
-        return cls(agent=hit.card.pool, description=hit.card.description, online=hit.online, score=hit.score)
 
 
 class FoundAgents(Model):
@@ -98,9 +92,9 @@ class Asks(Model):
     @classmethod
     def of(cls, words: str, asked: AwaitedDocument | OpenQuestion) -> Self:
         """Describe an open turn of a person, or a question to the user of a goal."""
-        until = None if asked.until is None else asked.until.isoformat()
         seat, blanks = (asked.person, asked.form) if isinstance(asked, AwaitedDocument) else (None, ())
         fields = {blank.name: blank.told for blank in blanks}
+        until = asked.until and asked.until.isoformat()
         return cls(item=asked.item, seat=seat, told=words, options=asked.options, fields=fields, until=until)
 
 
@@ -116,29 +110,24 @@ class GoalProgress(Model):
     next: str = ""
 
     @classmethod
-    def of(
-        cls,
-        status: GoalStatus,
-        page: EntryPage,
-        after: int,
-        asks: Sequence[Asks],
-    ) -> Self:
+    def of(cls, found: CallerStatus, page: EntryPage, after: int) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
-        `after` moves only past entries whose lines are all in the answer. `asks` contains the open items of the caller.
+        `after` moves only past entries whose lines are all in the answer.
         """
-        lines, size = list[str](), 0
+        lines, size, status = list[str](), 0, found.status
         has_more = page.next is not None
         for entry in page.documents:
-            said, indent = entry["lines"], "  " * entry["depth"]
-            new = [f"{indent}{line['speaker']} ({line['act']}): {continued(line['text'])}" for line in said]
+            indent = "  " * entry["depth"]
+            new = [f"{indent}{line['speaker']} ({line['act']}): {continued(line['text'])}" for line in entry["lines"]]
             size += sum(len(line.encode()) for line in new)
             if lines and (len(lines) + len(new) > MOST_LINES or size > MOST_BYTES):
                 has_more = True
                 break
             lines += [shortened(line, MOST_BYTES) for line in new]
             after = entry["seq"]
-        ended = None if status.result is None else GoalEnd.of(status.result)
+        ended = status.result and GoalEnd.of(status.result)
+        asks = tuple(Asks.of(*one) for one in found.in_words())
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
             goal_id=status.record.goal.goal_id,
@@ -146,7 +135,7 @@ class GoalProgress(Model):
             lines=tuple(lines),
             after=after,
             result=ended,
-            asks=tuple(asks),
+            asks=asks,
             next=_ANSWER if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
         )
 
@@ -173,5 +162,5 @@ class Status(Model):
             members=() if state is None else tuple(member.agent_id for member in state.members),
             open_tasks=() if state is None else tuple(f"{task.task_id}: {task.assignee}" for task in state.open_tasks),
             turns=0 if state is None else state.turns_taken,
-            result=None if status.result is None else GoalEnd.of(status.result),
+            result=status.result and GoalEnd.of(status.result),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -30,24 +30,16 @@ from ioa.client.seat import PersonReply
 from ioa.concurrency import fail_after
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
-from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.api_keys import Scope
-from ioa.protocol.texts import check_texts
 from ioa_gateway.api.goals import MAX_SEQUENCE
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
-from ioa_gateway.mcp.answers import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
-from ioa_gateway.open_questions import (
-    answer_schema,
-    follow_goal,
-    questions_in_words,
-    questions_to,
-    read_status,
-)
+from ioa_gateway.mcp.answers import MOST_ENTRIES, FoundAgent, FoundAgents, GoalProgress, Started, Status
+from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal, read_status
 from ioa_gateway.pagination import page_of
 from ioa_gateway.sse import text_of
 
@@ -124,7 +116,11 @@ async def find_agents(
 ) -> FoundAgents:
     """Find the agents that fit a need best."""
     found = await _call(context, Scope.AGENTS_READ).client.search(need)
-    return FoundAgents(agents=tuple(FoundAgent.of(hit) for hit in found.merged[:count]))
+    agents = [
+        FoundAgent(agent=hit.card.pool, description=hit.card.description, online=hit.online, score=hit.score)
+        for hit in found.merged[:count]
+    ]
+    return FoundAgents(agents=tuple(agents))
 
 
 async def start_group(
@@ -151,7 +147,7 @@ async def wait(
 ) -> GoalProgress | InputRequiredResult:
     """Wait until a goal ends, asks something or the timeout expires, and return the new lines. Call it again as often as needed."""
     call = _call(context, Scope.GOALS_READ)
-    return await _waited(context, call, await call.goal(None, goal_id), seconds, after)
+    return await _wait_or_elicit(context, call, await call.goal(None, goal_id), seconds, after)
 
 
 async def ask_agent(
@@ -168,13 +164,13 @@ async def ask_agent(
     call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
     goal_id = await call.goal_id_of_words("m", "ask", agent, task) if key is None else call.caller.goal_id("m", "ask", key)
     name = await _launch(call, goal=task, goal_id=goal_id, agent=agent, as_task=True, max_turns=_MAX_TURNS)
-    return await _waited(context, call, name, seconds, 0)
+    return await _wait_or_elicit(context, call, name, seconds, 0)
 
 
 async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
     """Return the status of a goal: members, open tasks and result."""
     call = _call(context, Scope.GOALS_READ)
-    return Status.of(await _read_goal(call, await call.goal(None, goal_id)))
+    return Status.of((await _read_goal(call, await call.goal(None, goal_id))).status)
 
 
 async def post(
@@ -197,7 +193,7 @@ async def post(
     else:
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
         await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
-    return await _progress(context, call, name, 0, 0)
+    return await _progress(call, await _read_goal(call, name))
 
 
 async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> GoalProgress:
@@ -205,7 +201,7 @@ async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, 
     call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)  # the result contains the goal's status
     name = await call.goal(None, goal_id)
     await call.client.cancel(name, why)
-    return await _progress(context, call, name, 10, 0)
+    return await _progress(call, await _wait(context, call, name, 10, 0))
 
 
 async def read_file(context: Context, goal_id: str, number: str, name: str) -> str | bytes:
@@ -242,12 +238,10 @@ def _request(context: Context) -> Request:
 
 async def _launch(call: ApiCall, **fields: object) -> GoalName:
     """Launch a goal with these fields of a `GoalOrder`."""
-    check_texts(fields, "arguments")
-    order = call.with_caller(GoalOrder.model_validate(fields))
-    return (await call.client.launch(order)).name
+    return (await call.client.launch(call.with_caller(GoalOrder.model_validate(fields)))).name
 
 
-async def _read_goal(call: ApiCall, name: GoalName) -> GoalStatus:
+async def _read_goal(call: ApiCall, name: GoalName) -> CallerStatus:
     """Read a goal.
 
     Raises:
@@ -255,7 +249,7 @@ async def _read_goal(call: ApiCall, name: GoalName) -> GoalStatus:
         InvalidInputError: The goal was rejected; the error contains the reason.
     """
     try:
-        return await call.look(name)
+        return await read_status(call.client, call.caller, name)
     except NotFoundError:
         rejected = await call.client.result(name)
         if rejected is None:
@@ -263,42 +257,43 @@ async def _read_goal(call: ApiCall, name: GoalName) -> GoalStatus:
         raise InvalidInputError(rejected.content) from None
 
 
-async def _waited(
+async def _wait_or_elicit(
     context: Context, call: ApiCall, name: GoalName, seconds: float, after: int
 ) -> GoalProgress | InputRequiredResult:
-    """Wait for a goal and report its messages as progress. A client that can ask its user is asked to do so (elicitation)."""
-    declined = False
+    """Wait for a goal. A client that can ask its user is asked to do so (elicitation)."""
+    has_declined = False
     for item, response in (context.input_responses or {}).items():
         if isinstance(response, ElicitResult) and response.action == "accept":
             await call.client.answer(item, str((response.content or {}).get("answer", "")))
         else:
-            declined = True
-    progress = await _progress(context, call, name, seconds, after)
+            has_declined = True
+    found = await _wait(context, call, name, seconds, after)
     capabilities = context.client_capabilities
     is_able = capabilities is not None and capabilities.elicitation is not None
-    if not is_able or declined or not is_version_at_least(context.protocol_version or "", _FIRST_WITH_INPUT):
-        return progress
-    requests = {
-        question.item: ElicitRequest(
-            params=ElicitRequestFormParams(message=question_in_words(question), requested_schema=answer_schema(question))
-        )
-        for question in questions_to(call.caller, await read_status(call, name))
-    }
-    return InputRequiredResult(input_requests=requests) if requests else progress
+    if is_able and not has_declined and is_version_at_least(context.protocol_version or "", _FIRST_WITH_INPUT):
+        forms = {
+            one.item: ElicitRequestFormParams(message=question_in_words(one), requested_schema=answer_schema(one))
+            for one in found.questions
+        }
+        if forms:
+            return InputRequiredResult(input_requests={item: ElicitRequest(params=form) for item, form in forms.items()})
+    return await _progress(call, found, after)
 
 
-async def _progress(context: Context, call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
-    """Wait for a goal, and report each message of its group as progress."""
+async def _wait(context: Context, call: ApiCall, name: GoalName, seconds: float, after: int) -> CallerStatus:
+    """Wait until a goal ends, asks something or the timeout expires, and report each message of its group as progress."""
     await _read_goal(call, name)  # a rejected goal is an error
-    try:
+    with suppress(TimeoutError):
         async with fail_after(seconds), aclosing(follow_goal(call, name, after)) as news:
             async for one in news:
-                if isinstance(one, GoalStatus | GoalResult):
+                if isinstance(one, CallerStatus | GoalResult):
                     break
                 if one is not None and "seq" in one and (text := text_of(one)):
                     await context.report_progress(one["seq"], message=f"{one['sender']}: {text}")
-    except TimeoutError:
-        pass
-    status = await read_status(call, name)
-    page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
-    return GoalProgress.of(status, page, after, [Asks.of(*one) for one in questions_in_words(call.caller, status)])
+    return await _read_goal(call, name)
+
+
+async def _progress(call: ApiCall, found: CallerStatus, after: int = 0) -> GoalProgress:
+    """Describe a goal with its lines after a sequence."""
+    page = await page_of(call.client, found.status.record.goal.name, after=after, limit=MOST_ENTRIES)
+    return GoalProgress.of(found, page, after)

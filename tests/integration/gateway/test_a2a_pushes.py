@@ -85,8 +85,7 @@ async def test_task_is_pushed_to_its_end(nats_url: str, port: int, binding: str,
 
 def _task(body: bytes) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(body)
-    whole: dict[str, Any] = told.get("task", told)
-    return whole
+    return dict(told.get("task", told))
 
 
 def _states(receiver: Receiver) -> list[str]:

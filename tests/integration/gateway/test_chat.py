@@ -43,8 +43,7 @@ async def _opened(http: httpx.AsyncClient, members: Members) -> tuple[str, CommI
 
 
 async def _rows(http: httpx.AsyncClient) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = (await http.get("/goals")).json()["goals"]
-    return rows
+    return list((await http.get("/goals")).json()["goals"])
 
 
 async def test_unknown_model_is_not_found_and_creates_no_goal(http: httpx.AsyncClient, members: Members) -> None:
@@ -187,7 +186,7 @@ async def test_a_goal_that_fails_is_an_error_that_is_not_tried_again(http: httpx
 
 async def _stream_error(chunks: AsyncIterator[Any]) -> str:
     try:
-        [chunk async for chunk in chunks]
+        await _chunks(chunks)
     except APIError as error:
         return str(error)
     raise AssertionError("it was answered")

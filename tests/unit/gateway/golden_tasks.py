@@ -14,6 +14,7 @@ from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a.tasks import TaskWriter
 from ioa_gateway.caller import Caller
+from ioa_gateway.open_questions import CallerStatus
 from ioa_gateway.pagination import EntryPage
 from tests.unit.client.golden_documents import AT, FOLDER, GOAL, LOG, RESULT, documents
 
@@ -29,10 +30,10 @@ def golden_events() -> list[dict[str, Any]]:
     status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     updates = [update for entry in entries for update in live.updates(entry)]
     events = [
-        live.task(status, EntryPage([], [], None)),
+        live.task(CallerStatus(status), EntryPage([], [], None)),
         *updates,
         *live.end(RESULT),
-        read.task(GoalStatus(record=status.record, result=RESULT), page),
+        read.task(CallerStatus(GoalStatus(record=status.record, result=RESULT)), page),
     ]
     return [MessageToDict(one) for one in events]
 

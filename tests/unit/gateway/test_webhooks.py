@@ -158,7 +158,7 @@ class _Deliveries:
             """Return no result, as a replica that lags."""
 
         async def goal(_name: object, **_options: object) -> object:
-            return SimpleNamespace(result=None)
+            return SimpleNamespace(result=None, standing=None)
 
         goals: Any = SimpleNamespace(result=result, goal=goal)
         http: Any = SimpleNamespace(post=post)
