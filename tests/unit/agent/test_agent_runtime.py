@@ -232,29 +232,6 @@ async def test_goals_published_again_after_a_loss_conclude_again(company: Compan
     assert [contact.tasks_done for contact in await company.members["lead"].store.contacts()] == [6]
 
 
-async def test_a_group_is_left_in_the_middle_when_its_log_is_gone(company: Company) -> None:
-    """A task that runs for a group of logs that are gone is stopped, and the agent goes on."""
-    began, stopped = asyncio.Event(), asyncio.Event()
-
-    async def work(words: str) -> str:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return "never"
-
-    await company.give_task(work)
-    await began.wait()
-    company.network.lose_everything()
-    await stopped.wait()
-
-    for agent_id in BOTH:
-        store = company.members[agent_id].store
-        await eventually(store.open_groups, lambda groups: not groups)
-    await eventually(lambda: [company.sessions(agent_id) for agent_id in BOTH] == [0, 0])
-
-
 async def test_a_session_that_fails_is_opened_again(company: Company) -> None:
     """An error that nobody foresaw costs a pause, not the group."""
     failures = iter([RuntimeError("odd"), RuntimeError("odd")])

@@ -16,13 +16,11 @@ from ioa import Agent, DeclinedError, InvalidInputError, TurnView
 from ioa.adapters.system_clock import RandomIds
 from ioa.agent import function_brain
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.conversation import teammates
 from ioa.agent.function_brain import MAX_INSTRUCTIONS_BYTES, FunctionBrain
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.worker_pool import WorkerPool
 from ioa.agent.turn_view import Said
-from ioa.errors import IoaError
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Pass, PassCause
@@ -171,31 +169,6 @@ async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> 
     assert "nobody" in refusals[1][0] and re.fullmatch(place, refusals[2][1])
     assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
     assert [why in passed.content for why in (*refusals[2], "returned str")] == [True] * 3
-
-
-@pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_error_of_a_speaker_that_raises_stop_iteration_names_its_line(tmp_path: Path, kind: str) -> None:
-    """A coroutine that raises it ends with a RuntimeError, which names no line."""
-    agent = _agent()
-
-    def speak(view: TurnView) -> Said:
-        raise StopIteration
-
-    async def speak_later(view: TurnView) -> Said:
-        return speak(view)
-
-    agent.speak(speak if kind == "sync" else speak_later)
-    with pytest.raises(IoaError, match=r"raised StopIteration \(test_function_brain\.py:\d+\)"):
-        await _Rig(agent, tmp_path).brain.speak(_view())
-
-
-def test_who_was_removed_is_no_teammate() -> None:
-    """It hears nothing any more, so that nobody should name it."""
-    view = _view()
-    names = [one.agent_id for one in teammates(view)]
-    gone = [one.model_copy(update={"removed": one.agent_id == names[0]}) for one in view.state.members]
-    after = replace(view, state=view.state.model_copy(update={"members": tuple(gone)}))
-    assert [one.agent_id for one in teammates(after)] == names[1:]
 
 
 def test_an_agent_that_only_speaks_declines_all_tasks() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -142,27 +141,6 @@ async def test_an_outage_launches_the_same_team_again(error: UnavailableError, d
     desk.network.launch = refuse_first  # type: ignore[method-assign]
     assert [await desk.deliver() for _ in range(deliveries)] == [*[error] * (deliveries - 1), None]
     assert ((await desk.launched()).usage, len(desk.brain.missions), refusals) == (SPENT, 1, [])
-
-
-async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next(tmp_path: Path) -> None:
-    """An agent that is given the goal again launches the team that it has formed."""
-    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
-    await desk.open(card(WORKER))
-    launch, asked = desk.network.launch, asyncio.Event()
-
-    async def hang(_request: LaunchGroup) -> GroupSnapshot:
-        asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    desk.network.launch = hang  # type: ignore[assignment,method-assign]
-    async with asyncio.TaskGroup() as group:
-        first = group.create_task(desk.deliver())
-        await asked.wait()
-        first.cancel()
-    desk.network.launch = launch  # type: ignore[method-assign]
-    assert await desk.deliver() is None
-    assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
 
 
 async def test_no_goal_has_more_than_three_formations(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
@@ -27,14 +29,27 @@ def contacts(story: Scenario) -> dict[str, tuple[int, int]]:
     return {one.card.agent_id: (one.tasks_done, one.tasks_failed) for one in folded(story).contacts()}
 
 
-def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
-    """Neither that it did well nor that nobody was found for it is its assignee's doing."""
-    tasks = tuple(
-        TaskSpec(task_id=TaskId(name), assignee=AgentId("bob"), task_desc="…", team=team)
-        for name, team in (("t1-1", "debate"), ("t1-2", "debate"), ("t1-3", None))
-    )
-    story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks)).nests("t1-1").nested_ends("t1-1")
-    assert contacts(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada")) == {"bob": (1, 0)}
+_WORK = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
+_CHAIN = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
+_TEAM = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tuple(
+    TaskSpec(task_id=TaskId(name), assignee=AgentId("bob"), task_desc="…", team=team)
+    for name, team in (("t1-1", "debate"), ("t1-2", None))
+)))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("story", "counted"),
+    [
+        (_WORK, {}),
+        (_WORK.cancelled(), {}),
+        (_CHAIN.after(2).fails("t1-2"), {"bob": (1, 1)}),
+        (_TEAM.nests("t1-1").nested_ends("t1-1").finishes("t1-2"), {"bob": (1, 0)}),
+    ],
+    ids=["open and own tasks", "cancelled", "waiting task is cancelled", "task of a stored team"],
+)
+def test_contacts_count_finished_tasks_of_other_members(story: Scenario, counted: dict[str, tuple[int, int]]) -> None:
+    """A task counts for its assignee only if the assignee began it and did it alone."""
+    assert contacts(story) == counted
 
 
 def test_a_passed_message_takes_the_place_of_its_draft() -> None:
@@ -97,14 +112,6 @@ def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
     assert histories["bob"].messages() == []
 
 
-def test_open_cancelled_and_own_tasks_tell_nothing() -> None:
-    """What nobody failed at or did, and what the owner did itself, is nothing to learn from."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
-    cancelled = story.cancelled()
-    assert cancelled.outcome("t1-1") is TaskOutcome.CANCELLED
-    assert (contacts(story), contacts(cancelled)) == ({}, {})
-
-
 def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
     """What was said, and between it the tasks that a team, a lease or a cancellation closed, as they ended."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-1").after(9)
@@ -138,15 +145,6 @@ def test_a_rejected_task_is_not_done() -> None:
         "INFORM_TASK_RESULT",
         "DISCUSSION",
     ]
-
-
-def test_a_task_that_waits_has_not_started() -> None:
-    """Nor has one that was cancelled before it could, which counts for no contact."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
-    waited = folded(story.after(2).fails("t1-2"))
-    told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
-    assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
-    assert [(one.tasks_done, one.tasks_failed) for one in waited.contacts()] == [(1, 1)]
 
 
 def test_answers_in_parallel_are_read_when_all_have_spoken() -> None:

@@ -6,14 +6,14 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ioa.agent.task_context import UnderWay
-from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool, wait_aside
+from ioa.agent.tasks.worker_pool import WorkerPool, wait_aside
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
 
@@ -64,23 +64,6 @@ def _stubborn() -> Iterator[Stubborn]:
         yield stubborn
     finally:
         stubborn.release()
-
-
-async def test_what_a_function_has_called_and_left_behind_is_counted_as_its_own() -> None:
-    """As the tools of an agent, which are called in slots of their own: it is the agent whose threads they take."""
-    pool = WorkerPool("worker", 1)
-
-    async def work() -> WorkerPool:
-        tools = WorkerPool("a tool", 1)
-        with suppress(OutOfTimeError):
-            await _call(tools, stubborn.sync, timeout=_AT_ONCE)
-        return tools
-
-    with _stubborn() as stubborn:
-        tools = await _call(pool, work)
-        assert (len(tools.stopping), len(pool.stopping)) == (1, 1)
-    await eventually(lambda: not tools.stopping)
-    assert not pool.stopping
 
 
 async def test_users_take_turns() -> None:

@@ -209,25 +209,6 @@ async def test_invalid_items_and_names_are_rejected(ioa_system: System) -> None:
         team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
 
 
-async def test_a_passed_draft_is_sent_again_by_its_item(ioa_system: System) -> None:
-    """Once or twice, and without other words; numbers are parsed strictly."""
-    roles = {"boss": "boss", "author": {"human": "anna"}}
-    node = {"name": "write", "roles": ["author"], "max": 1, "review": {"by": "boss"}, "form": {"score": "number"}}
-    team = team_of({"team": "draft", "leader": "author", "roles": roles, "nodes": [node]})
-    async with playing(ioa_system, team, "boss") as (running, _):
-        seat = running.seat("anna")
-        first = await next_of(seat)
-        for wrong in ("--5", "1_0", "5.0", ""):
-            await refuse(seat, first.item, "whole number", PersonReply("Closed.", fields={"score": wrong}))
-        await seat.answer(first.item, PersonReply("Closed.", fields={"score": "+5"}))
-        passed = await next_of(seat)
-        assert passed.offer.again
-        await refuse(seat, passed.item, "is sent again unchanged", PersonReply("Open."))
-        seq = await seat.answer(passed.item, PersonReply())
-        assert await seat.answer(passed.item, PersonReply()) == seq
-        assert (await next_of(seat)).kind == "conclude"
-
-
 async def test_open_turns_of_all_people_equal_those_of_their_seats(ioa_system: System) -> None:
     """A draft to review with its text, the conditions of a message, and the person of a past turn."""
     roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}

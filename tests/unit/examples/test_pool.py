@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
 from pathlib import Path
 
 import pytest
 
 import analyst_desk
-from ioa import Agent, sandbox
+from ioa import sandbox
 from ioa.errors import DeclinedError
 from ioa.local.pool import read_pool
-from ioa.protocol.ids import AgentId
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
 
 POOL = Path(__file__).parents[3] / "examples" / "pool.toml"
-ENTRIES = tomllib.loads(POOL.read_text())["agents"]
-
-
-def _agent(target: str) -> Agent:
-    path, _, name = target.partition(":")
-    assert (POOL.parent / path).is_file()
-    agent = getattr(importlib.import_module(Path(path).stem), name)
-    assert isinstance(agent, Agent)
-    return agent
-
-
-@pytest.mark.parametrize("target", [entry["target"] for entry in ENTRIES])
-def test_cards(target: str) -> None:
-    """Every card has a description, skills and six to twelve different example requests, and its agent a function."""
-    agent = _agent(target)
-    card = agent.card_as(AgentId(agent.agent_id))
-    assert (6 <= len(set(card.examples)) <= 12, len(card.skills) >= 2, len(card.description) > 60, callable(agent.function)) == (
-        True,
-    ) * 4
 
 
 @pytest.mark.parametrize(("environment", "joins"), [({}, False), ({"IOA_LLM_MODEL": "m"}, True), ({"OPENAI_API_KEY": "k"}, False)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import io
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,14 +16,13 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ioa import sandbox
-from ioa.errors import InvalidInputError, MissingExtraError, TaskError
-from ioa.sandbox import Level, SandboxLimits, lay, level_here, run
+from ioa.errors import InvalidInputError, MissingExtraError
+from ioa.sandbox import Level, SandboxLimits, level_here, run
 from tests.unit.sandbox import escape_attempts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap needs Linux")
@@ -305,8 +303,6 @@ def test_hostile_archive_stays_in_the_box(tmp_path: Path) -> None:
     ]
     assert not (box / "link").is_symlink()
     assert unpack(("../outside", tarfile.REGTYPE, "")) == "left a box that cannot be read"
-    assert unpack(*((f"{number}", tarfile.REGTYPE, "") for number in range(1_001))) == "made more than 1000 files"
-    assert sandbox._unpack(io.BytesIO(b"no archive"), box, SandboxLimits(), 1_000) == "left a box that cannot be read"
     assert not (tmp_path / "outside").exists()
 
 
@@ -319,19 +315,6 @@ def test_command_without_a_sandbox_works_in_its_folder(tmp_path: Path) -> None:
     assert (output.read_text(), (tmp_path / "elsewhere").exists()) == (f"{tmp_path / 'box'} False \n", True)
     command = [sys.executable, "-c", "bytearray(3_000_000_000)"]
     assert run(command, tmp_path / "box", SandboxLimits(), Level.NONE, output=output) == "ended with status 1"
-
-
-def test_box_needs_free_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No box is created if the copies would take more than half of the free space; a copy is a separate file."""
-    (given := tmp_path / "given").write_bytes(b"x" * 20)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=39))
-    with pytest.raises(TaskError, match=r"no room for copies of 1 files with 20 bytes: 39 bytes are free"):
-        lay({"a/one.bin": given}, tmp_path / "box")
-    assert not (tmp_path / "box").exists()
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=40))
-    lay({"a/one.bin": given}, tmp_path / "box")
-    assert (tmp_path / "box" / "a" / "one.bin").read_bytes() == b"x" * 20
-    assert given.stat().st_ino != (tmp_path / "box" / "a" / "one.bin").stat().st_ino
 
 
 def test_level_is_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:

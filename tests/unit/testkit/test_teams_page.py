@@ -92,19 +92,6 @@ async def test_the_surveyor_of_the_page_has_a_welder_join(ioa_system: System) ->
     assert "[joined] surveyor invites welder: The bridge is of steel." in finished.transcript
 
 
-async def test_refused_invitation_is_explained(ioa_system: System) -> None:
-    """The speaker can send another message in the same turn."""
-    asked = Agent("asker", description="Asks for help", tags=["coordinator"])
-
-    @asked.speak
-    def lead(view: TurnView) -> Any:
-        return view.conclude(view.refusals[0]) if view.refusals else view.invite("nobody-there")
-
-    plan = ScriptedBrain(teams=[TeamLaunch(members=())])
-    finished = await ioa_system.run(GoalOrder(goal="Plan it.", agent="asker"), agents=[asked], brain=plan)
-    assert finished.content == "nobody-there cannot join: it is not registered."
-
-
 async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -> None:
     """The leader asks the others, and concludes with their choices."""
     colours = file("colours.py")

@@ -17,7 +17,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import open_minds
-from ioa.ports.chat_model import ModelAnswer, PromptTooLongError, ToolCall
+from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
@@ -67,23 +67,6 @@ async def test_a_cut_answer_is_asked_for_again_with_twice_the_room(tmp_path: Pat
         await ctx.chat("How many?", schema=Count)
     ctx, _ = _context(tmp_path, cut)
     assert not (await ctx.chat("How many?")).complete
-
-
-@pytest.mark.parametrize("told", [None, 1_000])
-async def test_a_smaller_context_leaves_less_room_for_the_answer(told: int | None) -> None:
-    """A server that holds less, at all or for this question, is asked for a shorter answer; no prompt is cut in silence."""
-
-    class Small(ScriptedModel):
-        async def answer(self, messages, shape, limits, tools=(), *, may_call=True, hear=None):  # type: ignore[no-untyped-def]
-            self.context = self.context if told else 1_000
-            if limits.max_tokens > 500:
-                raise PromptTooLongError("too long", context=told)
-            return await super().answer(messages, shape, limits, tools, may_call=may_call)
-
-    ctx = RecordingContext(Path(), model=Small(["Hello."]))
-    assert (await ctx.chat("Say hello.")).text == "Hello."
-    with pytest.raises(PromptTooLongError):
-        await ctx.chat("Say hello. " * 1_000, max_tokens=600)
 
 
 @pytest.mark.parametrize("left", [Left(tokens=0), Left(tokens=-5), Left(cost_micros=0)])

@@ -75,12 +75,6 @@ async def test_complete_answer_on_a_connection_without_end_is_returned(line: Lin
     assert (await _answer(unfinished)).text == TEXT
 
 
-async def test_finished_answer_without_usage_on_an_open_connection_is_returned() -> None:
-    """After the finish reason, the client waits two seconds for the usage."""
-    answer = await _answer(replace(streamed(pieces=TEXT_EVENTS), open=True))
-    assert (answer.text, answer.answer_tokens) == (TEXT, len(TEXT) // 3)
-
-
 @pytest.mark.parametrize("error", [{"code": 502, "message": "Provider returned error"}, {"message": "overloaded"}, "busy"])
 @pytest.mark.parametrize("is_streamed", [True, False])
 async def test_error_with_status_200_is_retried(error: object, is_streamed: bool) -> None:

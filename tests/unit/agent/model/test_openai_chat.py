@@ -142,17 +142,6 @@ async def test_server_without_tools_gets_them_as_text() -> None:
     assert messages[3]["content"] == "<result of population>\n431\n</result>"
 
 
-async def test_server_without_streams_gets_whole_requests() -> None:
-    """Its tools stay."""
-    with serving(refused("stream_options: unknown field"), completion("a")) as (url, script):
-        async with chat(url) as model:
-            await model.answer(QUESTION, None, LIMITS, [TOOL], hear=lambda text: None)
-    assert [("stream" in body, "stream_options" in body, "tools" in body) for body in script.bodies] == [
-        (True, True, True),
-        (False, False, True),
-    ]
-
-
 @pytest.mark.parametrize(
     ("line", "context"),
     [
@@ -173,18 +162,6 @@ async def test_context_in_an_error_is_remembered(line: Line, context: int) -> No
             assert await model.context_tokens() == context
     assert (first.value.context, second.value.context) == (context, context // 2)
     assert script.bodies[1]["response_format"]["type"] == "json_schema"
-
-
-async def test_error_for_length_without_a_context_halves_the_request() -> None:
-    """Until nothing useful fits."""
-    with serving(Line(413), Line(413)) as (url, _):
-        async with chat(url) as model:
-            with pytest.raises(PromptTooLongError) as caught:
-                await model.answer((ChatMessage("user", "x" * 30_000),), None, LIMITS)
-            assert (caught.value.context, await model.context_tokens()) == (5_025, 128_000)
-            with pytest.raises(ModelError, match="exceeds its context") as error:
-                await model.answer(ASK, None, LIMITS)
-    assert not isinstance(error.value, PromptTooLongError)
 
 
 async def test_retry_waits_as_the_server_requests() -> None:

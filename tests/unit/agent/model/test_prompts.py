@@ -12,7 +12,6 @@ from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import cut, excerpt, fill
 from ioa.foreign_text import defused
 from ioa.ports.chat_model import PromptTooLongError
-from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion
 from ioa.testing.scripted_model import Line as Said
@@ -73,29 +72,6 @@ async def test_a_prompt_and_its_answer_fit_into_the_context(said: str, context: 
     assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
     assert all(kept in shown(asked) for kept in ("number 119", "carl (model): draws charts"))
     assert ("READ goal from" in shown(asked)) == (context < 100_000)
-
-
-@pytest.mark.parametrize("context", [16_000, 128_000])
-async def test_a_large_team_fits_into_the_context(context: int) -> None:
-    """Sixty-four agents that say much of themselves are all named; in a small room each with what it does alone."""
-    team = group()
-    cards = [
-        AgentCard.model_validate(
-            {
-                "agent_id": f"a{number}",
-                "name": "x",
-                "description": f"Does {number} " + "very well " * 200,
-                "examples": ["do it " * 50] * 3,
-            }
-        )
-        for number in range(61)
-    ]
-    team.change_charter(team_members=(*team.charter.team_members, *cards))
-    model = ScriptedModel([CONCLUDE], context)
-    await ModelBrain(model).speak(team.view(ANN))
-    asked, user = model.asked[0], shown(model.asked[0])
-    assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
-    assert ([card for card in cards if f"\n{card.agent_id} (program): Does" not in user], "e.g." in user) == ([], context > 16_000)
 
 
 async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> None:

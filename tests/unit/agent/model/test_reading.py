@@ -9,10 +9,8 @@ import pytest
 from ioa.agent.model import ModelBrain, reading
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.reading import MAX_READS
-from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import ConcludeGroupDiscussion
-from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.memory_files import MemoryFiles
 from tests.unit.agent.model.golden_prompts import give, group, report
@@ -60,23 +58,6 @@ async def test_a_decision_reads_so_much_and_no_more() -> None:
     brain = ModelBrain(model)
     await brain.speak(team.view(ANN))
     assert (len(model.asked), "used up" in model.asked[-1].messages[-1].content) == (10, True)
-
-
-async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_apart() -> None:
-    """Of all that a decision costs, what brought it can be told from what came before it."""
-    team, _ = await with_files()
-    reads = ModelAnswer(decision(type="READ", what="t1-x", start=0, end=10), prompt_tokens=100, answer_tokens=5)
-    wrong = [ModelAnswer("What?", prompt_tokens=120, answer_tokens=1), ModelAnswer('{"', "length", 130, 16)]
-    view = team.view(ANN)
-    await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)])).speak(view)
-    usage, calls = view.meter.take()
-    assert usage == Usage(tokens_in=500, tokens_out=22)
-    assert [(call.came_to, call.usage.tokens_in) for call in calls] == [
-        ("read", 100),
-        ("useless_answer", 120),
-        ("cut", 130),
-        ("taken", 150),
-    ]
 
 
 async def test_reads_are_a_part_of_the_prompt() -> None:

@@ -15,8 +15,8 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import AsyncTaskAssignment, Pause, TaskOutcome
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import AsyncTaskAssignment, TaskOutcome
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, charter_of, planned
 
@@ -30,17 +30,6 @@ A, S, P, C, E = (
 
 
 SKIPPED = "- chart it (it uses a result that is missing)"
-
-
-async def test_dependent_task_follows_with_results() -> None:
-    """A plan is given out at once, each task with those it uses."""
-    plan = [planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]
-    play = GroupPlay(charter_of(plan))
-    await play.run()
-    assert play.kinds == [A, P, C, E]
-    third = play.view(OWNER).task(TaskId("t1-t3"))
-    assert third is not None
-    assert third.spec.uses == ("t1-t1", "t1-t2")
 
 
 async def test_a_chain_takes_one_turn() -> None:
@@ -102,17 +91,6 @@ async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
     play = GroupPlay(charter_of(goal="greet Ada"))
     await play.run(said={"t1": "Hello Ada"})
     assert play.ended.content == "Hello Ada"
-
-
-async def test_after_refusals_it_says_what_cannot_be_wrong() -> None:
-    """A turn that was refused twice is used to conclude, or to pause on what is open."""
-    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
-    first = next_utterance(replace(play.view(OWNER), refusals=("no", "no")))
-    await play.speak()
-    play.acknowledge()
-    pause = next_utterance(replace(play.view(OWNER), refusals=("no", "no")))
-    assert first.type == C and isinstance(pause, Pause)
-    assert pause.triggers == ("t1-t1", "t1-t2")
 
 
 async def test_a_forced_conclusion_says_what_is_missing() -> None:
