@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import time
-from functools import partial
+from functools import cache, partial
 
 import structlog
 
@@ -72,7 +72,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
                     hooks=hooks,
                     http_post=http,
                     draw=secrets.token_bytes,
-                    system_of=lambda user: Client(connection, user, reader=user),
+                    system_of=cache(lambda user: Client(connection, user, reader=user)),
                     seats=seats,
                     is_there=lambda: connection.is_connected,
                 )

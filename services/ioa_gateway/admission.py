@@ -13,11 +13,7 @@ from ioa_gateway.problems import respond_to_error
 from ioa_gateway.request_body import limited
 
 _PROTECTED = ("/v1/", "/a2a/", "/mcp")
-_PUBLIC = (
-    "/v1/session",
-    "/v1/openapi.json",
-    "/a2a/network/.well-known/agent-card.json",
-)
+_PUBLIC = ("/v1/session", "/v1/openapi.json", "/a2a/network/.well-known/agent-card.json")
 """Paths below the protected ones that need no key."""
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _MAX_BODY_BYTES = {"/v1/uploads/": 100_000_000, "/a2a/": 5_000_000, "/mcp": 1_000_000, "/": 256_000}
@@ -32,10 +28,6 @@ class Admission:
     """Authenticates requests before their bodies are read. A request counts for the limits of its key until its response is sent.
 
     Handlers find the context in the state of the request, as `call`.
-
-    Args:
-        app: The application.
-        gateway: The parts of the gateway that all requests share.
     """
 
     def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
@@ -54,7 +46,7 @@ class Admission:
             has_begun = True
             await send(message)
 
-        limited_receive = limited(receive, next(most for start, most in _MAX_BODY_BYTES.items() if path.startswith(start)))
+        limited_receive = limited(receive, next(limit for start, limit in _MAX_BODY_BYTES.items() if path.startswith(start)))
         try:
             if path in _PUBLIC or not path.startswith(_PROTECTED):
                 await self._app(scope, limited_receive, counted)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -48,19 +47,12 @@ class _Api(FastAPI):
                     for status in map(str, _ERRORS):
                         content = operation["responses"][status]["content"]
                         content[MEDIA_TYPE] = content.pop("application/json")
-            schemas, used, found = document["components"]["schemas"], set[str](), _references(document["paths"])
-            while found:
-                name = found.pop()
-                if name not in used:
-                    used.add(name)
-                    found += _references(schemas[name])
-            document["components"]["schemas"] = {name: schema for name, schema in schemas.items() if name in used}
+            schemas = document["components"]["schemas"]
+            while unused := schemas.keys() - set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))):
+                for name in unused:
+                    del schemas[name]
         assert self.openapi_schema is not None
         return self.openapi_schema
-
-
-def _references(part: object) -> list[str]:
-    return re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(part))
 
 
 @functools.cache
@@ -71,21 +63,15 @@ def create_api() -> FastAPI:
         version=installed_version(),
         openapi_url=None,
         responses={status: {"model": Problem, "description": text} for status, text in _ERRORS.items()},
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=lambda route: f"{route.tags[0]}_{route.name}",
     )
     for module in _MODULES:
-        name = module.__name__.rpartition(".")[2]
-        api.include_router(module.router, prefix="/v1", tags=[name])
+        api.include_router(module.router, prefix="/v1", tags=[module.__name__.rpartition(".")[2]])
     return api
 
 
 def create_app(gateway: Gateway, hosts: Mapping[str, str]) -> ASGIApp:
-    """Return the application.
-
-    Args:
-        gateway: The parts of the gateway that all requests share.
-        hosts: The scheme of each accepted host.
-    """
+    """Return the application, which accepts the hosts with these schemes."""
     a2a, mcp = OptionalMount("a2a"), OptionalMount("mcp")
     app = FastAPI(
         openapi_url=None,
@@ -102,7 +88,3 @@ def create_app(gateway: Gateway, hosts: Mapping[str, str]) -> ASGIApp:
     app.router.routes += [Mount("/a2a", a2a), Route("/.well-known/agent-card.json", a2a), Route("/mcp", mcp, methods=["POST"])]
     app.add_middleware(Admission, gateway=gateway)
     return OriginGuard(app, hosts)
-
-
-def _operation_id(route: APIRoute) -> str:
-    return f"{route.tags[0]}_{route.name}"

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from starlette.requests import HTTPConnection
@@ -39,27 +39,17 @@ class Keyring:
         store: The keys.
         now: Returns the current time.
         read_every: Time between two reads of the keys, after which a revoked key is rejected.
-        unknown_every: Minimum time between two reads because of an unknown key. The request of a new key waits for the read.
         run: Signs sessions in addition to the secret of all replicas, so that they end with the run of a system.
     """
 
-    def __init__(
-        self,
-        store: NatsApiKeys,
-        now: Callable[[], datetime],
-        read_every: timedelta = KNOWN_FOR,
-        unknown_every: timedelta = timedelta(seconds=1),
-        run: str = "",
-    ) -> None:
+    def __init__(self, store: NatsApiKeys, now: Callable[[], datetime], read_every: timedelta = KNOWN_FOR, run: str = "") -> None:
         self._store = store
         self.now = now
         self._read_every = read_every
-        self._unknown_every = unknown_every
         self._run = run.encode()
         self._keys: dict[KeyId, ApiKey] = {}
-        self._read_at = datetime.fromtimestamp(0, UTC)
         self._secret = b""
-        self._finding = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._requests = dict[asyncio.Timeout, Caller]()
 
     @property
@@ -68,17 +58,13 @@ class Keyring:
         return not any(map(self._valid, self._keys))
 
     async def read(self) -> None:
-        """Read the keys and the secret of cookies, and end the running requests of callers that are no longer valid.
-
-        Raises:
-            UnavailableError: They cannot be read now.
-        """
-        started = self.now()
-        self._keys = {key.key_id: key for key in await self._store.keys()}
-        self._secret = self._run + await self._store.cookie_secret()
-        self._read_at = started
+        """Read the keys and the secret of cookies, and end the running requests of callers that are no longer valid."""
+        async with self._reading:
+            self._keys = {key.key_id: key for key in await self._store.keys()}
+            self._secret = self._run + await self._store.cookie_secret()
         for timeout, caller in self._requests.items():
-            if not self._is_valid(caller):
+            is_over = caller.session is not None and self._key_of_session(caller.session) is None
+            if is_over or self.holder(caller.key_id) is None:
                 timeout.reschedule(0)
 
     async def follow(self) -> None:
@@ -91,10 +77,9 @@ class Keyring:
                 _log.warning("keys_out_of_reach", error=error.message)
 
     async def let_in(self, request: HTTPConnection) -> Caller:
-        """Return the caller of a request.
+        """Return the caller of a request, or raise `UnauthenticatedError`.
 
         Raises:
-            UnauthenticatedError: The request has no valid key or session.
             ForbiddenError: The request has a session, changes something, and comes from another site's page.
         """
         authorization = request.headers.get("authorization")
@@ -112,11 +97,7 @@ class Keyring:
         return caller
 
     async def holder_of(self, written: str) -> Caller:
-        """Return the holder of a key.
-
-        Raises:
-            UnauthenticatedError: The key is not valid.
-        """
+        """Return the holder of a key, or raise `UnauthenticatedError`."""
         try:
             key_id, secret = parse_key(written)
         except InvalidInputError as error:
@@ -127,12 +108,7 @@ class Keyring:
         return _caller(key)
 
     async def redeem(self, token: str) -> Caller:
-        """Return the holder of the key of a login token. A token is valid once.
-
-        Raises:
-            UnauthenticatedError: The token was used, has expired, or is unknown.
-            UnavailableError: The tokens cannot be read now.
-        """
+        """Return the holder of the key of a login token, or raise `UnauthenticatedError`. A token is valid once."""
         taken = await self._store.take_token(digest_of_secret(token))
         key = None if taken is None or taken.expires_at <= self.now() else await self._find(taken.key_id)
         if key is None:
@@ -145,11 +121,7 @@ class Keyring:
         return f"{content}.{self._sign(content)}"
 
     async def in_session(self, cookie: str) -> Caller:
-        """Return the caller of a session.
-
-        Raises:
-            UnauthenticatedError: The session is invalid, or is over.
-        """
+        """Return the caller of a session, or raise `UnauthenticatedError`."""
         key_id = self._key_of_session(cookie)
         key = None if key_id is None else await self._find(key_id)
         if key is None:
@@ -163,11 +135,7 @@ class Keyring:
 
     @asynccontextmanager
     async def cancel_on_revocation(self, caller: Caller) -> AsyncIterator[None]:
-        """Cancel the block, a request of an authenticated caller, when its key or session ends.
-
-        Raises:
-            UnauthenticatedError: The key was revoked or has expired, or the session is over.
-        """
+        """Cancel the block, a request of a caller, and raise `UnauthenticatedError` when its key or session ends."""
         timeout = fail_after(None)
         try:
             async with timeout:
@@ -179,11 +147,6 @@ class Keyring:
             raise UnauthenticatedError("This key was revoked or has expired, or the session is over.", hint=_HOW) from None
         finally:
             del self._requests[timeout]
-
-    def _is_valid(self, caller: Caller) -> bool:
-        """Whether an authenticated caller's key and session are still valid."""
-        is_over = caller.session is not None and self._key_of_session(caller.session) is None
-        return not is_over and self.holder(caller.key_id) is not None
 
     def _key_of_session(self, cookie: str) -> KeyId | None:
         """Return the id of a session's key; None if the cookie is not valid."""
@@ -197,13 +160,11 @@ class Keyring:
         return hmac.new(self._secret, content.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     async def _find(self, key_id: KeyId) -> ApiKey | None:
-        """Return a valid key. If it is unknown, read the keys again, at most every `unknown_every`."""
+        """Return a valid key. A key that was created since the last read is looked up."""
         if key_id not in self._keys:
-            asked_at = self.now()
-            async with self._finding:
-                if self._read_at <= asked_at:
-                    await asyncio.sleep((self._read_at + self._unknown_every - self.now()).total_seconds())
-                    await self.read()
+            async with self._reading:
+                if (key := await self._store.find(key_id)) is not None:
+                    self._keys[key_id] = key
         return self._valid(key_id)
 
     def _valid(self, key_id: KeyId) -> ApiKey | None:

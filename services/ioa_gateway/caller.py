@@ -18,9 +18,7 @@ class Caller:
     """The authenticated caller of a request.
 
     Attributes:
-        key_id: The id of its key.
         user: The user of the goals that it launches.
-        scopes: The scopes of its key.
         labels: Labels of all goals that it launches. It cannot see goals without them.
         people: Names of people that the caller may answer for; `ANYBODY` includes all.
         session: The cookie of its session; None if it sent the key.
@@ -39,11 +37,7 @@ class Caller:
         return None if {Scope.GOALS_READ, Scope.GOALS_READ_ALL} <= self.scopes else self.user
 
     def check(self, *scopes: Scope) -> None:
-        """Check that the caller's key has some scopes.
-
-        Raises:
-            ForbiddenError: The key lacks a scope.
-        """
+        """Raise `ForbiddenError` if the caller's key lacks a scope."""
         missing = [scope for scope in scopes if scope not in self.scopes and not (scope is Scope.SEATS and self.people)]
         if missing:
             raise ForbiddenError(f"This key is not for {', '.join(missing)}.", hint=self._key_for(*missing))
@@ -57,11 +51,7 @@ class Caller:
         return any(is_seat(AgentId(one)) and self.answers_for(person_of(AgentId(one))) for one in agents)
 
     def check_person(self, person: str) -> None:
-        """Check that the caller may answer for a person.
-
-        Raises:
-            ForbiddenError: The caller may not.
-        """
+        """Raise `ForbiddenError` unless the caller may answer for a person."""
         if not self.answers_for(person):
             scope = f"seats:{person}"
             raise ForbiddenError(f"This key is not for {scope}.", hint=self._key_for(scope))
@@ -72,11 +62,6 @@ class Caller:
         return f"Make one with `ioa keys create --name NAME --scope {scopes}`."
 
     def goal_id(self, entrance: str, *texts: str) -> GoalId:
-        """Derive the id of a goal from the caller's key and some texts. Every replica derives the same id.
-
-        Args:
-            entrance: The letter at the beginning of the id, different for each protocol.
-            texts: Texts that distinguish the goal from other goals of the caller.
-        """
+        """Derive the id of a goal from the caller's key and some texts. It begins with the letter of the protocol, `entrance`."""
         digest = hashlib.sha256(json.dumps([self.key_id, *texts]).encode()).hexdigest()
         return GoalId(entrance + digest[:32])

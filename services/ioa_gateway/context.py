@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, TypeVar
 
@@ -23,6 +23,7 @@ from ioa.concurrency import beside
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot, no_group
+from ioa.group.state import Charter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import bears
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
@@ -47,14 +48,8 @@ class Gateway:
     """The parts of the gateway that all requests share.
 
     Attributes:
-        streams: Followed groups.
-        keyring: Authenticates callers.
-        limits: Limits of keys.
-        hooks: Stored webhooks.
-        http_post: Sends messages to webhooks.
-        seats: Seats of people.
         draw: Returns a number of random bytes.
-        system_of: Opens a client for a user.
+        system_of: Returns the client of a user.
         is_there: Whether the gateway is connected to the system.
     """
 
@@ -67,20 +62,12 @@ class Gateway:
     draw: Callable[[int], bytes]
     system_of: Callable[[UserId], Client]
     is_there: Callable[[], bool]
-    _clients: dict[UserId, Client] = field(default_factory=dict)
 
     def call(self, caller: Caller, headers: Headers, receive: Receive) -> ApiCall:
-        """Return the context of a request.
-
-        Raises:
-            UnavailableError: The gateway is not connected to the system.
-        """
+        """Return the context of a request, or raise `UnavailableError` without a connection to the system."""
         if not self.is_there():
             raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
-        if caller.user not in self._clients:
-            self._clients[caller.user] = self.system_of(caller.user)
-
-        return ApiCall(**vars(self), caller=caller, client=self._clients[caller.user], headers=headers, receive=receive)
+        return ApiCall(**vars(self), caller=caller, client=self.system_of(caller.user), headers=headers, receive=receive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +75,8 @@ class ApiCall(Gateway):
     """The context of an authenticated request, with the parts of the gateway.
 
     Attributes:
-        caller: The authenticated caller.
         client: The client of the caller's user.
-        headers: The headers of the request.
-        receive: Returns the next message of the client.
+        receive: Returns the next message of the server, as ASGI defines it.
     """
 
     caller: Caller
@@ -104,21 +89,12 @@ class ApiCall(Gateway):
         return self.limits.pages.slot(self.caller.user)
 
     async def seat(self, person: str) -> PersonSeat:
-        """Return the seat of a person that the caller may answer for.
-
-        Raises:
-            ForbiddenError: The caller may not, or the gateway has no key of the seat.
-            InvalidInputError: The name is not valid.
-        """
+        """Return the seat of a person; `ForbiddenError`: the caller may not answer, or the gateway has no key of the seat."""
         self.caller.check_person(person)
         return await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str) -> GoalName:
-        """Return the name of a goal that the caller may see; `user` None: a goal of the caller's user.
-
-        Raises:
-            NotFoundError: The caller may not see the goal.
-        """
+        """Return the name of a goal of a user (None: the caller's), or raise `NotFoundError` if the caller may not see it."""
         name = GoalName(user or self.caller.user, parse_goal_id(goal_id))
         if not (self._may_know(name.user) and await self.shares_labels(name)):
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
@@ -129,32 +105,25 @@ class ApiCall(Gateway):
         return not self.caller.labels or bears(await self.hooks.labels(name), self.caller.labels)
 
     async def look(self, name: GoalName, *, with_team: bool = False) -> GoalStatus:
-        """Return the status of a goal.
-
-        Raises:
-            NotFoundError: There is no such goal.
-        """
+        """Return the status of a goal, or raise `NotFoundError`."""
         async with self.page_read():
             return await self.client.goal(name, with_team=with_team)
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
-        """Return the status of a group.
-
-        Raises:
-            NotFoundError: The caller may not see the group's goal, or there is no such group.
-        """
+        """Return the status of a group, or raise `NotFoundError` if the caller may not see its goal."""
         found = await self.client.group(comm_id)
-        labels = {} if found.charter is None else found.charter.labels
-        if not (self._may_know(found.state.name.user) and bears(labels, self.caller.labels)):
+        self.check_labels(comm_id, found.charter)
+        if not self._may_know(found.state.name.user):
             raise no_group(comm_id)
         return found
 
-    async def while_connected(self, waited: Awaitable[T]) -> T:
-        """Wait for a result while the client is connected. The body must have been read.
+    def check_labels(self, comm_id: CommId, charter: Charter | None) -> None:
+        """Raise `NotFoundError` unless a group has all labels of the caller."""
+        if not bears({} if charter is None else charter.labels, self.caller.labels):
+            raise no_group(comm_id)
 
-        Raises:
-            ClientDisconnect: The client has disconnected.
-        """
+    async def while_connected(self, waited: Awaitable[T]) -> T:
+        """Wait for a result, or raise `ClientDisconnect` when the client disconnects. The body must have been read."""
 
         async def leave() -> None:
             while (await self.receive())["type"] != "http.disconnect":
@@ -167,16 +136,16 @@ class ApiCall(Gateway):
 
     async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:
         """Return the id of the caller's open goal with the same words, at most 30 minutes old; otherwise an unused id."""
-        period = int(self.keyring.now().timestamp() // _REPEATED_WORDS.total_seconds())
+        period, goal_id = int(self.keyring.now().timestamp() // _REPEATED_WORDS.total_seconds()), GoalId("")
         for begun in (period - 1, period):
             for number in itertools.count():
                 goal_id = self.caller.goal_id(entrance, kind, json.dumps([*words, begun, number]))
                 is_open = await self._is_open(GoalName(self.caller.user, goal_id))
-                if is_open or (is_open is None and begun == period):
+                if is_open:
                     return goal_id
                 if is_open is None:
                     break
-        raise AssertionError("the count has no end")
+        return goal_id
 
     async def _is_open(self, name: GoalName) -> bool | None:
         """Return whether a goal has no result yet; None if there is no such goal."""

@@ -106,11 +106,7 @@ class _Feed:
 
 
 class EventStreams:
-    """All streams of a gateway. Made by `open_event_streams`.
-
-    Attributes:
-        is_closing: Whether all streams end, because the gateway stops.
-    """
+    """All streams of a gateway. Made by `open_event_streams`; `is_closing`: all streams end, because the gateway stops."""
 
     def __init__(self, system: Client, readers: asyncio.TaskGroup, pages: FairSemaphore) -> None:
         self._system = system
@@ -292,12 +288,7 @@ def _is_for(caller: Caller, item: OpenItem) -> bool:
 
 @asynccontextmanager
 async def open_event_streams(system: Client, pages: FairSemaphore) -> AsyncIterator[EventStreams]:
-    """Read followed goals and lists while the block runs.
-
-    Args:
-        system: The system to read.
-        pages: Limits concurrent reads of pages.
-    """
+    """Read followed goals and lists while the block runs. `pages` limits concurrent reads of pages."""
     async with TaskGroup() as readers:
         streams = EventStreams(system, readers, pages)
         yield streams

@@ -21,43 +21,32 @@ _RETRY_AFTER = timedelta(seconds=1)
 
 
 class CallerLimits:
-    """The limits of all keys.
-
-    Args:
-        clock: Returns the seconds of a monotonic clock.
+    """The limits of all keys, by the seconds of a monotonic clock.
 
     Attributes:
+        running: Running requests of each key.
         pages: Limits concurrent reads of pages, served round-robin by user.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._rate = RateLimiter(REQUEST_RATE)
-        self._running: Counter[str] = Counter()
+        self.running = Counter[str]()
         self.pages = FairSemaphore(_MAX_PAGE_READS)
-
-    def running(self, key_id: str) -> int:
-        """Return the number of running requests of a key."""
-        return self._running[key_id]
 
     @contextmanager
     def request(self, key_id: str) -> Iterator[None]:
-        """Count a request of a key while the block runs.
-
-        Raises:
-            RateLimitedError: The key has reached its rate or its number of concurrent requests.
-        """
+        """Count a request of a key while the block runs; `RateLimitedError`: the key has reached one of its limits."""
         if retry_after := self._rate.acquire(key_id, self._clock()):
             rate = f"{REQUEST_RATE.per_second:g} requests per second"
             raise RateLimitedError(f"This key sends more than {rate}.", retry_after=timedelta(seconds=retry_after))
-        if self._running[key_id] >= MAX_REQUESTS:
+        if self.running[key_id] >= MAX_REQUESTS:
             raise RateLimitedError(
                 f"This key has {MAX_REQUESTS} open requests and streams.", hint="Close some of them.", retry_after=_RETRY_AFTER
             )
-        self._running[key_id] += 1
+        self.running[key_id] += 1
         try:
             yield
         finally:
-            self._running[key_id] -= 1
-            if not self._running[key_id]:
-                del self._running[key_id]
+            self.running[key_id] -= 1
+            self.running = +self.running  # without zeros

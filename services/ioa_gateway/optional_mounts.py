@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from importlib import import_module
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,27 +20,18 @@ class OptionalMount:
     def __init__(self, name: str) -> None:
         self._name = name
         self._app: ASGIApp | None = None
-        self._creating = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        async with self._creating:
-            if self._app is None:
-                try:
-                    self._app = await asyncio.to_thread(self._create)
-                except ModuleNotFoundError as error:
-                    raise MissingExtraError.of(f"The entrance by {self._name.upper()}", self._name) from error
-                _disable_shutdown_watcher()
-                gc.freeze()  # imported modules stay, so the collector skips them
+        if self._app is None:
+            try:
+                self._app = await asyncio.to_thread(self._create)
+                from sse_starlette.sse import _get_shutdown_state
+            except ModuleNotFoundError as error:
+                raise MissingExtraError.of(f"The entrance by {self._name.upper()}", self._name) from error
+            _get_shutdown_state().watcher_started = True  # no task that searches for the uvicorn server: streams end without it
         await self._app(scope, receive, send)
 
     def _create(self) -> ASGIApp:
         app: ASGIApp = import_module(f"ioa_gateway.{self._name}.application").create_application()
         return app
-
-
-def _disable_shutdown_watcher() -> None:
-    """Keep `sse_starlette` from starting a task that searches for the uvicorn server. Streams end without it."""
-    from sse_starlette.sse import _get_shutdown_state
-
-    _get_shutdown_state().watcher_started = True

@@ -36,11 +36,9 @@ class TranscriptEntry(EntryDocument):
 
 @dataclass(frozen=True)
 class EntryPage:
-    """Entries in the order of their sequences.
+    """Entries in the order of their sequences, and the same entries as documents (`TranscriptEntry`).
 
     Attributes:
-        entries: The stored entries.
-        documents: The same entries as documents (`TranscriptEntry`).
         next: The sequence after which, or before which, the next page starts; None on the last page.
     """
 
@@ -58,11 +56,7 @@ def describe_entry(stored: StoredEntry, transcript: Transcript) -> dict[str, Any
 async def page_of(
     client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None, max_bytes: int = MOST_BYTES
 ) -> EntryPage:
-    """Read the first entries after a sequence, or the last entries before one, until `limit` or `max_bytes` is reached.
-
-    Raises:
-        UnavailableError: The log cannot be read now.
-    """
+    """Read the first entries after a sequence, or the last entries before one, until `limit` or `max_bytes` is reached."""
     found, documents, size, following = list[StoredEntry](), list[dict[str, Any]](), 0, None
     async with aclosing(client.read(target, after=after, before=before, page_size=limit + 1)) as entries:
         async for stored in entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -13,46 +14,29 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from ioa.client.seat import TooLateError
-from ioa.errors import (
-    ConflictError,
-    ForbiddenError,
-    InvalidInputError,
-    IoaError,
-    NoAgentError,
-    NotFoundError,
-    OverQuotaError,
-    PayloadTooLargeError,
-    RateLimitedError,
-    StoreFullError,
-    UnauthenticatedError,
-    UnavailableError,
-    row_of,
-)
+from ioa.errors import ERRORS, IoaError, UnauthenticatedError, UnavailableError, row_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.model import Model
 from ioa.protocol.texts import why_of
-from ioa_gateway.request_body import BodyTimeoutError
 
 MEDIA_TYPE = "application/problem+json"
 CHAT_PATHS = ("/v1/chat/completions", "/v1/models")
 """Paths whose clients read errors in the form of OpenAI's API."""
-
-STATUS: Mapping[type[IoaError], int] = {
-    InvalidInputError: 422,
-    PayloadTooLargeError: 413,
-    BodyTimeoutError: 408,
-    UnauthenticatedError: 401,
-    ForbiddenError: 403,
-    NotFoundError: 404,
-    ConflictError: 409,
-    NoAgentError: 409,
-    OverQuotaError: 409,
-    RateLimitedError: 429,
-    StoreFullError: 507,
-    UnavailableError: 503,
-    IoaError: 500,
+_STATUS: Mapping[str, int] = {
+    "invalid_input": 422,
+    "payload_too_large": 413,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "no_agent": 409,
+    "over_quota": 409,
+    "rate_limited": 429,
+    "store_full": 507,
+    "unavailable": 503,
+    "internal": 500,
 }
-"""A class that is missing here has the status of its nearest base."""
+"""Statuses of codes in `ERRORS`. A class with another code has the status of its nearest base."""
 
 _SOON = timedelta(seconds=1)
 
@@ -84,13 +68,25 @@ def problem(status: int, code: str, detail: str, hint: str = "") -> Problem:
 
 def problem_of(error: Exception) -> Problem:
     """Describe an exception. The details of a bug are only logged."""
-    if not isinstance(error, IoaError):
-        return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log contains the details.")
-    if isinstance(error, GoalFailedError):
-        return problem(422, str(error.reason), error.message)
-    status = next(STATUS[base] for base in type(error).__mro__ if base in STATUS)
-    described = problem(status, row_of(error).wire_code, error.message, error.hint)
-    return described.model_copy(update={"legal": tuple(error.legal)}) if isinstance(error, TooLateError) else described
+    match error:
+        case GoalFailedError():
+            return problem(422, str(error.reason), error.message)
+        case IoaError():
+            codes = [ERRORS[base].wire_code for base in type(error).__mro__ if base in ERRORS]
+            status = next(_STATUS[code] for code in codes if code in _STATUS)
+            legal = tuple(error.legal) if isinstance(error, TooLateError) else None
+            described = problem(status, codes[0], error.message, error.hint)
+            return described.model_copy(update={"legal": legal})
+        case RequestValidationError():
+            first = error.errors()[0]
+            place = ".".join(str(part)[:64] for part in first["loc"])
+            return problem(422, "invalid_input", f"{place}: {why_of(first)[:300]}.")
+        case HTTPException():
+            code = "not_found" if error.status_code == HTTPStatus.NOT_FOUND else "invalid_input"
+            return problem(error.status_code, code, f"{error.detail.rstrip('.')}.")
+        case ClientDisconnect():
+            return problem(499, "invalid_input", "The client has disconnected.")
+    return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log contains the details.")
 
 
 def chat_error(described: Problem) -> dict[str, Any]:
@@ -109,7 +105,9 @@ def respond(described: Problem, path: str, headers: Mapping[str, str] | None = N
 
 def respond_to_error(error: Exception, path: str) -> Response:
     """Return the response to an exception."""
-    headers = dict[str, str]()
+    if isinstance(error, HTTPException) and isinstance(error.__cause__, IoaError):
+        error = error.__cause__  # FastAPI wraps errors of reading a body
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if isinstance(error, UnauthenticatedError):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, UnavailableError):
@@ -121,27 +119,6 @@ async def _on_error(request: Request, error: Exception) -> Response:
     return respond_to_error(error, request.url.path)
 
 
-async def _on_validation_error(request: Request, error: RequestValidationError) -> Response:
-    first = error.errors()[0]
-    place = ".".join(str(part)[:64] for part in first["loc"])
-    return respond_to_error(InvalidInputError(f"{place}: {why_of(first)[:300]}."), request.url.path)
-
-
-async def _on_http_exception(request: Request, error: HTTPException) -> Response:
-    if isinstance(error.__cause__, IoaError):  # FastAPI wraps errors of reading a body
-        return respond_to_error(error.__cause__, request.url.path)
-    code = "not_found" if error.status_code == STATUS[NotFoundError] else "invalid_input"
-    return respond(problem(error.status_code, code, f"{error.detail.rstrip('.')}."), request.url.path, error.headers)
-
-
-async def _on_disconnect(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)
-
-
-EXCEPTION_HANDLERS: Mapping[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    IoaError: _on_error,
-    RequestValidationError: _on_validation_error,
-    HTTPException: _on_http_exception,
-    ClientDisconnect: _on_disconnect,
-    Exception: _on_error,
-}
+EXCEPTION_HANDLERS: Mapping[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = dict.fromkeys(
+    (IoaError, RequestValidationError, HTTPException, ClientDisconnect, Exception), _on_error
+)

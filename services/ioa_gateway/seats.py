@@ -22,7 +22,6 @@ from ioa.protocol.team import person_of
 
 OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
 """Opens the network for a seat."""
-
 _PATIENCE = timedelta(seconds=2)
 """Timeout for connecting a seat."""
 
@@ -37,13 +36,7 @@ class Seats:
         self.is_over = asyncio.Event()
 
     async def of(self, person: str) -> PersonSeat:
-        """Return a person's seat.
-
-        Raises:
-            InvalidInputError: The name is not valid.
-            ForbiddenError: The gateway has no key of the seat.
-            UnavailableError: The seat cannot connect now.
-        """
+        """Return a person's seat; `ForbiddenError`: the gateway has no key of it, `UnavailableError`: it cannot connect now."""
         me = named(person)
         if me not in self._networks:
             self._networks[me] = asyncio.get_running_loop().create_future()
@@ -79,7 +72,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     Args:
         connection: The gateway's connection, which seats use in a system without keys.
         nats: The settings of that connection.
-        folder: The folder with the seeds of seats, as `ioa credentials create --seat` writes them; None: there are none.
+        folder: The folder with the seeds of seats, as `ioa credentials create --seat` writes them.
         is_asked: Whether the system requires keys.
     """
 

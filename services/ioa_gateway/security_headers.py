@@ -28,7 +28,7 @@ class OriginGuard:
 
     Args:
         app: The application.
-        hosts: The scheme of each host, as `Host` names it, with the port unless it is the scheme's default.
+        hosts: The scheme of each host, as `Host` names it.
     """
 
     def __init__(self, app: ASGIApp, hosts: Mapping[str, str]) -> None:

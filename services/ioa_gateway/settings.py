@@ -35,11 +35,7 @@ class GatewaySettings(ProcessSettings):
     )
 
     def hosts(self, port: int) -> Mapping[str, str]:
-        """Return the scheme of each accepted `Host`, including the local ones with a port.
-
-        Raises:
-            InvalidInputError: A URL is invalid.
-        """
+        """Return the scheme of each accepted `Host`, including the local ones with a port."""
         urls = [urlsplit(url.strip()) for url in self.http_urls.split(",") if url.strip()]
         if any(url.scheme not in ("http", "https") or not url.netloc for url in urls):
             raise InvalidInputError(f"IOA_HTTP_URLS: {self.http_urls!r} is invalid; write URLs such as https://ioa.example.com.")

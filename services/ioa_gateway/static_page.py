@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -25,12 +26,11 @@ class _Files(StaticFiles):
         return response
 
 
-class _Index(_Files):
-    def get_path(self, scope: Scope) -> str:  # noqa: ARG002 - the signature of Starlette
-        return "index.html"
-
-
 def page_routes() -> list[BaseRoute]:
     """Return the routes of the page: its views, which are one document, and its files below `/page/`."""
-    index = GZipMiddleware(_Index(directory=FOLDER))
-    return [*(Route(path, index) for path in VIEWS), Mount("/page", GZipMiddleware(_Files(directory=FOLDER)))]
+    files = _Files(directory=FOLDER)
+
+    async def show(request: Request) -> Response:
+        return await files.get_response("index.html", request.scope)
+
+    return [*(Route(path, show) for path in VIEWS), Mount("/page", GZipMiddleware(files))]

@@ -16,7 +16,7 @@ from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.operation.trace import Span
 
 MOST_SPANS = 20_000
-"""Maximum spans of a goal that are shown or exported. Its log may contain a hundred times as many, of some kB each."""
+"""Maximum spans of a goal that are shown or exported."""
 _MOST_WAITING = 1_000
 
 _log = structlog.get_logger(__name__)
@@ -25,11 +25,7 @@ exported = Counter("ioa_gateway_traces_total", "Traces of goals that ended, by w
 
 
 async def read_trace(groups: Client, comm_id: CommId, made: GoalTrace) -> list[Span]:
-    """Read the spans of a goal that have ended.
-
-    Raises:
-        PayloadTooLargeError: There are more than `MOST_SPANS`.
-    """
+    """Read the spans of a goal that have ended, or raise `PayloadTooLargeError` if there are too many."""
     spans = list[Span]()
     async for span in read_spans(groups, comm_id, made):
         spans.append(span)
@@ -39,12 +35,7 @@ async def read_trace(groups: Client, comm_id: CommId, made: GoalTrace) -> list[S
 
 
 class TraceExport:
-    """Exports one trace at a time, without a retry.
-
-    Args:
-        groups: Reads logs.
-        hand_over: Exports the spans of a trace, by its id. It blocks.
-    """
+    """Exports one trace at a time, without a retry. `hand_over` exports the spans of a trace, and blocks."""
 
     def __init__(self, groups: Client, hand_over: Callable[[str, Sequence[Span]], None]) -> None:
         self._groups = groups

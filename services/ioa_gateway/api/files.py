@@ -25,7 +25,6 @@ _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and never run."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
-
 router = APIRouter(route_class=JsonRoute)
 
 _BINARY = {"type": "string", "format": "binary"}
@@ -65,30 +64,15 @@ async def fetch(
     heads = _heads(artifact, is_shown=view and artifact.media_type.startswith("text/"))
     if if_none_match == heads["ETag"]:
         return Response(status_code=304, headers=heads)
-    status, part = 200, range(artifact.size_bytes)
-    if (wanted := _range(range_, artifact.size_bytes)) is not None:
-        status, part = (206, wanted) if wanted else (416, part)
-        shown = f"{part.start}-{part.stop - 1}" if wanted else "*"
-        heads["Content-Range"] = f"bytes {shown}/{artifact.size_bytes}"
-    if status == 416:
-        return Response(status_code=status, headers=heads)
-    pieces = _pieces(call.client.stream(artifact, part.start, part.stop))
+    part, size = _range(range_, artifact.size_bytes), artifact.size_bytes
+    if part is not None:
+        heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}" if part else f"bytes */{size}"
+        if not part:
+            return Response(status_code=416, headers=heads)
+    status, part = (200, range(size)) if part is None else (206, part)
+    pieces = call.client.stream(artifact, part.start, part.stop)
     first = await anext(pieces, b"")  # an error in a file of one piece becomes the status of the response
     return StreamingResponse(_chain(first, pieces), status, {**heads, "Content-Length": str(len(part))})
-
-
-async def _pieces(stored: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield a file, its last piece only when the stream has ended without an error.
-
-    Therefore a reader never has the whole of a file whose digest is wrong.
-    """
-    held = b""
-    async with aclosing(stored):
-        async for piece in stored:
-            if held:
-                yield held
-            held = piece
-    yield held
 
 
 async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -99,11 +83,7 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
 
 
 async def _find_file(call: ApiCall, goal: GoalName, seq: int, number: int, name: str) -> Artifact:
-    """Return a file by goal, entry, position and name.
-
-    Raises:
-        NotFoundError: There is no such file.
-    """
+    """Return a file by goal, entry, position and name, or raise `NotFoundError`."""
     page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
     files: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
     if number >= len(files) or files[number].name != name:
@@ -137,9 +117,9 @@ def _heads(artifact: Artifact, *, is_shown: bool) -> dict[str, str]:
     }
 
 
-def _range(asked: str | None, size: int) -> range | None:
-    """Return which bytes are asked for; None for all, and an empty range for none that there are."""
-    found = None if asked is None else _RANGE.fullmatch(asked.strip())
+def _range(header: str | None, size: int) -> range | None:
+    """Return the requested bytes; None for all, and an empty range if the file has none of them."""
+    found = _RANGE.fullmatch((header or "").strip())
     if found is None or found.groups() == ("", ""):
         return None
     first, last = found.groups()

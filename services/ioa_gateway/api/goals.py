@@ -125,21 +125,15 @@ async def _launch(call: ApiCall, order: GoalOrder, idempotency_key: str | None, 
     if idempotency_key is not None:
         goal_id = call.caller.goal_id("k", idempotency_key)
         order = order.model_copy(update={"goal_id": goal_id})
-        is_known = await _exists(call, GoalName(call.caller.user, goal_id))
+        with suppress(NotFoundError):
+            await call.look(GoalName(call.caller.user, goal_id))
+            is_known = True
     launched = await call.client.launch(order)
     response.status_code = 202 if launched.record is None else 200 if is_known else 201
     response.headers["Location"] = f"/v1/goals/{launched.goal_id}"
     return LaunchedDocument(
         goal_id=launched.goal_id, user=launched.name.user, comm_id=launched.comm_id, accepted=launched.record is not None
     )
-
-
-async def _exists(call: ApiCall, name: GoalName) -> bool:
-    try:
-        await call.look(name)
-    except NotFoundError:
-        return False
-    return True
 
 
 @router.get("/goals")
@@ -183,20 +177,17 @@ async def result(
 
 
 async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
-    """Return the result of a goal, if there is one. A goal without a record was rejected, or waits to be accepted.
+    """Return the result of a goal, if there is one, or raise `NotFoundError`.
 
-    Raises:
-        NotFoundError: There is no such goal.
+    A goal without a record was rejected, and has a result, or waits to be accepted.
     """
-    found = await call.client.result(name)
-    if found is not None:
+    if (found := await call.client.result(name)) is not None:
         return found
-    try:
+    with suppress(NotFoundError):
         return (await call.look(name)).result
-    except NotFoundError:
-        if await call.client.count_waiting(name):
-            return None
-        return (await call.look(name)).result  # its record may have been written in the meantime
+    if await call.client.count_waiting(name):
+        return None
+    return (await call.look(name)).result  # its record may have been written in the meantime
 
 
 @router.post("/goals/{goal_id}/cancel", status_code=202)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import Instant, StateDocument
+from ioa.client.documents import StateDocument
 from ioa.client.spans import GoalTrace
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import GoalIdField, GoalName
+from ioa.protocol.ids import GoalIdField
 from ioa.protocol.model import Model
 from ioa.protocol.operation.api_keys import Scope
+from ioa.protocol.operation.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
-from ioa_gateway.context import ApiCall, KeyCall, ReadCall
+from ioa_gateway.context import KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS
@@ -65,30 +66,12 @@ class StatesDocument(Model):
     groups: tuple[StateDocument, ...]
 
 
-class SpanDocument(Model):
-    """A span of a trace.
-
-    Attributes:
-        parent_id: The enclosing span, which is not listed before its end.
-        attributes: Ids, counts and usage, without content.
-        failure: The reason of a failure; empty without one.
-    """
-
-    name: str
-    span_id: str
-    parent_id: str
-    start: Instant
-    end: Instant
-    attributes: dict[str, str | int | float]
-    failure: str
-
-
 class TraceDocument(Model):
-    """The spans of a goal that have ended."""
+    """The spans of a goal that have ended. A parent is not listed before its end."""
 
     trace_id: str
     ended: bool
-    spans: tuple[SpanDocument, ...]
+    spans: tuple[Span, ...]
 
 
 @router.get("/goals/{goal_id}/entries", response_model=EntriesDocument)
@@ -123,8 +106,7 @@ async def trace(call: ReadCall, name: GoalPath) -> TraceDocument:
     ended = (await call.look(name)).result is not None
     made = GoalTrace()
     spans = await read_trace(call.client, name.comm_id, made)
-    shown = tuple(SpanDocument.model_validate(span, from_attributes=True) for span in spans)
-    return TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)
+    return TraceDocument(trace_id=made.trace_id, ended=ended, spans=tuple(spans))
 
 
 @router.get("/goals/{goal_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
@@ -133,7 +115,7 @@ async def follow_goal(call: ReadCall, name: GoalPath, after: SequenceAfter) -> R
     standing = (await call.look(name)).standing
     if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
         return Response(status_code=204)  # only this status stops a browser from connecting again
-    return _events(call, name, after)
+    return _stream(call.streams.follow(call.caller, name, after))
 
 
 @router.get("/events", response_class=StreamingResponse, responses=FOLLOWED)
@@ -151,18 +133,15 @@ async def follow_page(
     """
     if listed or goal:
         call.caller.check(Scope.GOALS_READ)
-    name = None if goal is None else await call.goal(user, goal)
-    if listed or waiting:
-        if name is not None:
-            await call.look(name)
-        return _events(call, name, after, call.caller.labels if listed else None, waiting=waiting)
-    if name is None:
+    if not (listed or goal or waiting):
         raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, ?goal=ID, or ?waiting=true.")
-    return await follow_goal(call, name, after)
+    name = None if goal is None else await call.goal(user, goal)
+    if name is not None and not (listed or waiting):
+        return await follow_goal(call, name, after)
+    if name is not None:
+        await call.look(name)
+    return _stream(call.streams.follow(call.caller, name, after, call.caller.labels if listed else None, waiting=waiting))
 
 
-def _events(
-    call: ApiCall, name: GoalName | None, after: int, listed: Mapping[str, str] | None = None, *, waiting: bool = False
-) -> Response:
-    events = call.streams.follow(call.caller, name, after, listed, waiting=waiting)
+def _stream(events: AsyncGenerator[bytes, None]) -> Response:
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)

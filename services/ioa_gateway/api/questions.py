@@ -72,8 +72,6 @@ async def answer(call: LaunchCall, comm_id: CommIdField, order: AnswerOrder) -> 
     except (ConflictError, InvalidInputError) as error:
         if Scope.GOALS_READ in call.caller.scopes:
             raise
-        # The error contains the answer and the options, which the key may not read.
-        raise type(error)(
-            "The question is closed, or the answer is not valid.", hint="A key with goals:read gets the reason."
-        ) from None
+        what, hint = "The question is closed, or the answer is not valid.", "A key with goals:read gets the reason."
+        raise type(error)(what, hint=hint) from None
     return AnsweredDocument(item=item, answer=order.answer)

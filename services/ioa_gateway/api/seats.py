@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Self
 
@@ -13,10 +13,9 @@ from ioa.client.documents import Instant
 from ioa.client.seat import PersonReply
 from ioa.client.waiting import Awaited, AwaitedDocument, waiting_for_people
 from ioa.errors import ForbiddenError
-from ioa.group.requests import no_group
 from ioa.protocol.goals import bears
 from ioa.protocol.ids import AgentId, CommId, CommIdField, GoalId, UserId
-from ioa.protocol.messages import Discussion, Message
+from ioa.protocol.messages import Message
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import ANYBODY
 from ioa.protocol.policy import FieldValue
@@ -35,11 +34,6 @@ class WaitingDocument(Model):
     more: bool
     waiting: tuple[AwaitedDocument, ...]
 
-    @classmethod
-    def of(cls, turns: list[AwaitedDocument]) -> Self:
-        """Describe open turns."""
-        return cls(more=len(turns) > MAX_ITEMS, waiting=tuple(turns[:MAX_ITEMS]))
-
 
 class SaidDocument(Model):
     """A message of a group: its text, fields and choice."""
@@ -55,16 +49,8 @@ class SaidDocument(Model):
     @classmethod
     def of(cls, message: Message) -> Self:
         """Describe a message."""
-        header, payload = message.header, message.payload
-        return cls(
-            sender=header.sender,
-            type=payload.type,
-            turn=header.turn,
-            at=header.sent_at,
-            content=getattr(payload, "content", ""),
-            fields=dict(payload.fields) if isinstance(payload, Discussion) else {},
-            choice=getattr(payload, "choice", ""),
-        )
+        absent = {"content": "", "fields": {}, "choice": ""}
+        return cls.model_validate({**absent, **dict(message.header), **dict(message.payload), "at": message.header.sent_at})
 
 
 class HeardDocument(Model):
@@ -107,21 +93,26 @@ class SaidAt(Model):
 @router.get("/seats")
 async def anybody(call: SeatsCall) -> WaitingDocument:
     """List the open turns of all people that the key answers for."""
-    turns = list[AwaitedDocument]()
-    if ANYBODY in call.caller.people:
-        turns += await _visible(call, waiting_for_people(call.client))
-    else:
-        for person in sorted(call.caller.people):
-            with suppress(ForbiddenError):  # the gateway has no key of this seat
-                turns += await _visible(call, (await call.seat(person)).awaited())
-    return WaitingDocument.of(turns)
+    return await _waiting(call, waiting_for_people(call.client) if ANYBODY in call.caller.people else _turns_of_seats(call))
+
+
+async def _turns_of_seats(call: ApiCall) -> AsyncIterator[Awaited]:
+    for person in sorted(call.caller.people):
+        with suppress(ForbiddenError):  # the gateway has no key of this seat
+            async for turn in (await call.seat(person)).awaited():
+                yield turn
 
 
 @router.get("/seats/{name}")
 async def show(call: SeatsCall, name: str) -> WaitingDocument:
     """List the open turns of a person."""
-    seat = await call.seat(name)
-    return WaitingDocument.of(await _visible(call, seat.awaited()))
+    return await _waiting(call, (await call.seat(name)).awaited())
+
+
+async def _waiting(call: ApiCall, turns: AsyncIterator[Awaited]) -> WaitingDocument:
+    """Describe the turns that the caller may see. The turns contain policies of megabytes."""
+    found = [AwaitedDocument.of(turn).begun() async for turn in turns if bears(turn.charter.labels, call.caller.labels)]
+    return WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS]))
 
 
 @router.get("/seats/{name}/groups/{comm_id}")
@@ -130,19 +121,16 @@ async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocume
     seat = await call.seat(name)
     history = await seat.heard(comm_id)
     turn = seat.awaited_in(history)
-    state, charter = history.state, history.charter
-    if not bears(charter.labels, call.caller.labels):
-        raise no_group(comm_id)
-    return HeardDocument(
-        comm_id=comm_id,
-        goal_id=state.goal_id,
-        user=state.user,
-        goal=charter.goal,
-        phase=str(state.phase),
-        turn=state.turn,
-        members=tuple(member.agent_id for member in state.members),
-        heard=tuple(map(SaidDocument.of, history.messages()[-_MAX_HEARD:])),
-        waiting=None if turn is None else AwaitedDocument.of(turn),
+    call.check_labels(comm_id, history.charter)
+    return HeardDocument.model_validate(
+        {
+            **dict(history.state),
+            "goal": history.charter.goal,
+            "phase": str(history.state.phase),
+            "members": [member.agent_id for member in history.state.members],
+            "heard": [*map(SaidDocument.of, history.messages()[-_MAX_HEARD:])],
+            "waiting": None if turn is None else AwaitedDocument.of(turn),
+        }
     )
 
 
@@ -150,11 +138,6 @@ async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocume
 async def answer(call: SeatsCall, comm_id: CommIdField, order: SayOrder) -> SaidAt:
     """Answer for a person. The first answer counts; repeating it is idempotent, at any replica."""
     seat = await call.seat(order.seat)
-    if call.caller.labels and not bears((await seat.heard(comm_id)).charter.labels, call.caller.labels):
-        raise no_group(comm_id)
+    if call.caller.labels:
+        call.check_labels(comm_id, (await seat.heard(comm_id)).charter)
     return SaidAt(seq=await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload))))
-
-
-async def _visible(call: ApiCall, turns: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
-    """Return documents of the turns that the caller may see. The turns contain policies of megabytes."""
-    return [AwaitedDocument.of(turn).begun() async for turn in turns if bears(turn.charter.labels, call.caller.labels)]

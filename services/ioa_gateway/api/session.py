@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -16,16 +17,14 @@ from ioa_gateway.auth import COOKIE, SESSION, Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.request_body import JsonRoute
 
-_Shown = Annotated[str, Field(min_length=1, max_length=500)]
-
 router = APIRouter(route_class=JsonRoute)
 
 
 class SessionOrder(Instruction):
     """A key, or a token that is valid once."""
 
-    key: Annotated[_Shown | None, Field(repr=False)] = None
-    token: Annotated[_Shown | None, Field(repr=False)] = None
+    key: Annotated[str | None, Field(min_length=1, max_length=500, repr=False)] = None
+    token: Annotated[str | None, Field(min_length=1, max_length=500, repr=False)] = None
 
 
 class SessionDocument(Model):
@@ -62,11 +61,9 @@ async def begin(request: Request, order: SessionOrder, response: Response) -> Se
 @router.get("/session", response_model=SessionDocument, responses={204: {"description": "There is no session."}})
 async def show(request: Request) -> SessionDocument | Response:
     """Return the user and the scopes of the session of this browser."""
-    cookie = request.cookies.get(COOKIE)
-    try:
-        return Response(status_code=204) if cookie is None else SessionDocument.of(await _keyring(request).in_session(cookie))
-    except UnauthenticatedError:
-        return Response(status_code=204)
+    with suppress(UnauthenticatedError):
+        return SessionDocument.of(await _keyring(request).in_session(request.cookies.get(COOKIE, "")))
+    return Response(status_code=204)
 
 
 @router.delete("/session", status_code=204)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import UserId
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import Time
 from ioa.protocol.team import document_of, team_of
-from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
+from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamReference, TeamRow, VersionNumber, team_name
 from ioa_gateway.context import ReadCall, TeamsCall
 from ioa_gateway.request_body import JsonRoute
 
 router = APIRouter(route_class=JsonRoute)
 
 
-class TeamDocument(Model):
+class TeamDocument(TeamRow):
     """One version of a team; `team` has the form of a team file."""
 
-    name: TeamName
-    version: int
-    user: UserId
     at: Time
     team: dict[str, Any]
-
-    @classmethod
-    def of(cls, named: NamedTeam) -> Self:
-        """Describe a team."""
-        return cls(name=named.name, version=named.version, user=named.user, at=named.at, team=document_of(named.team))
 
 
 @router.get("/teams")
@@ -45,14 +36,14 @@ async def show(
     version: Annotated[VersionNumber | None, Query(description="the version; default: the newest one")] = None,
 ) -> TeamDocument:
     """Show a team in the form of a team file."""
-    return TeamDocument.of(await call.client.team(str(TeamReference(team_name(name), version))))
+    found = await call.client.team(str(TeamReference(team_name(name), version)))
+    return TeamDocument.model_validate({**dict(found), "team": document_of(found.team)})
 
 
-@router.put("/teams/{name}")
-async def put(call: TeamsCall, name: str, document: Annotated[dict[str, Any], Body()]) -> TeamRow:
+@router.put("/teams/{name}", response_model=TeamRow)
+async def put(call: TeamsCall, name: str, document: Annotated[dict[str, Any], Body()]) -> NamedTeam:
     """Put a team, in the form of a team file, under its name as the next version. The newest version is not stored again."""
     team = team_of(document)
     if team.team != name:
         raise InvalidInputError(f"The team is called {team.team!r}, and the path names {name!r}: give it one name.")
-    stored = await call.client.put_team(team)
-    return TeamRow(name=stored.name, version=stored.version, user=stored.user)
+    return await call.client.put_team(team)

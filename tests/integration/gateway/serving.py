@@ -112,7 +112,7 @@ async def open_door(plane: Plane) -> AsyncIterator[Door]:
 async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Serve a gateway with the key `web`, and yield a client with this key."""
     await door.keys.put(key())
-    keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
+    keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), run)
     await keyring.read()
     with open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"

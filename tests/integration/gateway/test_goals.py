@@ -163,7 +163,7 @@ INVALID: list[tuple[str, object, int, str]] = [
     ("/goals", {"goal": "x", "colour": "red"}, 422, "colour"),
     ("/goals", {"goal": "x" * 300_000}, 413, "256,000"),
     ("/goals", {"goal": "x", "labels": {"owner": "me"}}, 422, "owner"),
-    ("/goals", ["x"], 422, "JSON object"),
+    ("/goals", ["x"], 422, "dictionary"),
     ("/goals", {"goal": "\0"}, 422, "goal"),
     ("/goals", {"goal": "x", "team": "nobody"}, 422, "No team is called nobody"),
     ("/goals/none/cancel?user=a b", {}, 422, "query.user: 'a b' is not a valid id"),

@@ -97,7 +97,7 @@ async def test_revoked_key_ends_waiting_requests_of_each_protocol(http: httpx.As
 
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
         waiting = [group.create_task(respond(method, path, body, heads)) for method, path, body, heads, _ in requests]
-        await eventually(lambda: door.limits.running("thief") == len(waiting))
+        await eventually(lambda: door.limits.running["thief"] == len(waiting))
         await revoke(http, door, "thief")
     for (_, path, _, _, words), answer in zip(requests, [one.result() for one in waiting], strict=True):
         assert words in answer or revoked in answer, (path, answer)
@@ -128,7 +128,7 @@ async def test_body_that_ends_after_the_revocation_of_its_key_is_rejected(
 
     async with asyncio.TaskGroup() as group:
         sending = {route: group.create_task(send(*route)) for route in with_body}
-        await eventually(lambda: door.limits.running("thief") == len(sending))
+        await eventually(lambda: door.limits.running["thief"] == len(sending))
         await revoke(http, door, "thief")
         revoked.set()
     assert {route: one.result() for route, one in sending.items()} == dict.fromkeys(with_body, 401)

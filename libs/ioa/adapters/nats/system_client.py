@@ -446,7 +446,7 @@ class NatsSystemClient:
         return await put_data(name, data, media_type, put)
 
     def stream(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a file from `start` to `stop`. The digest of a whole file is checked at its end.
+        """Yield the bytes of a file from `start` to `stop`. The digest of a whole file is checked before the last piece.
 
         Raises:
             NotFoundError: No file is stored by this reference.

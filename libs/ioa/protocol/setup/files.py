@@ -154,26 +154,30 @@ async def stream_in_pieces(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a file from `start` up to `stop`.
 
-    The digest of a whole file is checked after its last byte; a part cannot be checked. Bytes before `start` are read and skipped.
+    The last piece is yielded when all are read, and the digest is right; the digest of a part is not checked. Bytes before `start`
+    are read and skipped.
 
     Raises:
         NotFoundError: The file, or a part of it, is missing.
         InvalidInputError: The file differs from its reference.
     """
     end = artifact.size_bytes if stop is None else min(stop, artifact.size_bytes)
-    digest, at, after = hashlib.sha256(), 0, 0
+    digest, at, after, wanted = hashlib.sha256(), 0, 0, b""
     while True:
         piece = await get(after)
-        if wanted := piece.data[max(0, start - at) : max(0, end - at)]:
+        if not piece.data and at < end:
+            raise NotFoundError(f"Of the file {artifact.name!r} only {at:,} of {artifact.size_bytes:,} bytes are stored.")
+        if wanted:
             yield wanted
+        wanted = piece.data[max(0, start - at) : max(0, end - at)]
         digest.update(piece.data)
         at, after = at + len(piece.data), piece.after
         if at >= end:
             break
-        if not piece.data:
-            raise NotFoundError(f"Of the file {artifact.name!r} only {at:,} of {artifact.size_bytes:,} bytes are stored.")
     if start == 0 and end == artifact.size_bytes and (at != end or digest.hexdigest() != artifact.sha256):
         raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
+    if wanted:
+        yield wanted
 
 
 _DIGITS = 32

@@ -28,13 +28,17 @@ class NatsApiKeys:
         """Return all keys, from any replica."""
         return [key async for key in self._keys.all("key.*")]
 
+    async def find(self, key_id: KeyId) -> ApiKey | None:
+        """Return a key; None if there is no such key."""
+        return await self._keys.find(f"key.{key_id}")
+
     async def put(self, key: ApiKey) -> None:
         """Store a key."""
         await self._keys.put(f"key.{key.key_id}", key)
 
     async def remove(self, key_id: KeyId) -> None:
         """Remove a key."""
-        if await self._keys.find(f"key.{key_id}") is None:
+        if await self.find(key_id) is None:
             raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists the keys.")
         await self._keys.erase(f"key.{key_id}")
 
