@@ -290,13 +290,13 @@ class Tasks(RequestHandler):
         while looked_at < _MAX_GOALS:
             async with call.page_read():
                 page = await call.client.goals(limit=_PAGE_GOALS, before=before, labels=labels, user=call.caller.user)
-            found += [status.record.goal for status in page.goals if self._matches(status, params)]
+            found += [status.record.goal for status in page.goals if self._is_listed(status, params)]
             before, looked_at = page.before, looked_at + page.looked_at
             if before is None:
                 break
         return found
 
-    def _matches(self, status: GoalStatus, params: types.ListTasksRequest) -> bool:
+    def _is_listed(self, status: GoalStatus, params: types.ListTasksRequest) -> bool:
         goal, changed_at = status.record.goal, status.result.finished_at if status.result else status.record.accepted_at
         return (
             CONTEXT in goal.labels

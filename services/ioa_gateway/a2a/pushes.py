@@ -7,7 +7,7 @@ from a2a.types import AuthenticationInfo, StreamResponse, TaskPushNotificationCo
 from google.protobuf.json_format import MessageToJson
 
 from ioa.client.client import Client
-from ioa.errors import NotYetError
+from ioa.errors import NotFoundError, NotYetError
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
@@ -56,7 +56,7 @@ def describe_push(hook: Webhook) -> TaskPushNotificationConfig:
 
 
 async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller) -> bytes | None:
-    """Return the body of a notification: the task without its history; None for a question that is not for the caller.
+    """Return the body of a notification: the task without its history; None if there is nothing to send to the caller.
 
     Args:
         client: The client that reads the goal.
@@ -65,12 +65,14 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         caller: The holder of the key that created the push configuration.
 
     Raises:
-        NotFoundError: The goal was removed.
         NotYetError: The result is not stored yet.
         UnavailableError: The goal cannot be read now.
     """
     name = GoalName(notice.user, notice.goal_id)
-    found = await read_status(client, caller, name)
+    try:
+        found = await read_status(client, caller, name)
+    except NotFoundError:
+        return None  # the goal was removed
     if notice.event is HookEvent.ENDED and found.status.result is None:
         raise NotYetError("The result is not known here yet.")
     if notice.event is HookEvent.ASKED and task_state(found) != ASKING:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import Field, model_validator
@@ -83,13 +83,6 @@ async def models(call: AgentsCall) -> dict[str, Any]:
     return {"object": "list", "data": data}
 
 
-class _Answer(NamedTuple):
-    """The answer of a goal: its conclusion, or a question to the user."""
-
-    text: str
-    usage: Usage = NOTHING
-
-
 @router.post("/chat/completions", response_model=dict[str, Any])
 async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> dict[str, Any] | Response:
     """Launch the goal of a conversation, or answer a question of this goal, and return the conclusion or the next question.
@@ -101,9 +94,9 @@ async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: Idem
     if order.stream:
         return StreamingResponse(_stream(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
     async with aclosing(_answers(call, order, name)) as answers:
-        answer = await call.while_connected(anext(one async for one in answers if one is not None))
-    choice = {**_CHOICE, "message": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
-    return {**head, "object": "chat.completion", "choices": [choice], "usage": _tokens(answer.usage)}
+        text, usage = await call.while_connected(anext(one async for one in answers if one is not None))
+    choice = {**_CHOICE, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return {**head, "object": "chat.completion", "choices": [choice], "usage": _tokens(usage)}
 
 
 async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
@@ -128,8 +121,8 @@ async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
     return (await call.client.launch(call.with_caller(goal))).name
 
 
-async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGenerator[_Answer | None, None]:
-    """Yield None instead of a heartbeat until a goal ends or asks its user, then the answer.
+async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGenerator[tuple[str, Usage] | None, None]:
+    """Yield None instead of a heartbeat until a goal ends or asks its user, then the answer with the usage of the goal.
 
     Raises:
         GoalFailedError: The goal was not reached.
@@ -141,13 +134,13 @@ async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGene
             if one is None:
                 yield None
             elif isinstance(one, CallerStatus) and one.questions:
-                question = one.questions[0]
-                yield _Answer(f"{question_in_words(question)}\n\nAnswer with your next message. (question {question.item})")
+                asked = one.questions[0]
+                yield f"{question_in_words(asked)}\n\nAnswer with your next message. (question {asked.item})", NOTHING
                 return
             elif isinstance(one, GoalResult):
                 if not one.succeeded:
                     raise GoalFailedError(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.reason)
-                yield _Answer(_parse_json(one.content) if order.schema_text else one.content, one.usage)
+                yield _parse_json(one.content) if order.schema_text else one.content, one.usage
                 return
     raise UnavailableError("The gateway is closing.", hint="Try again soon.")
 
@@ -171,16 +164,17 @@ async def _stream(call: ApiCall, order: ChatOrder, name: GoalName, head: Mapping
     try:
         async with aclosing(_answers(call, order, name)) as answers:
             async for answer in answers:
-                yield HEARTBEAT if answer is None else _chunks(answer, {**head, "object": "chat.completion.chunk"})
+                if answer is None:
+                    yield HEARTBEAT
+                    continue
+                text, usage = answer
+                choice = {**_CHOICE, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+                last = {**_CHOICE, "delta": dict[str, str](), "finish_reason": "stop"}
+                for chunk in ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": _tokens(usage)}):
+                    yield encode_event({**head, "object": "chat.completion.chunk", **chunk})
+                yield b"data: [DONE]\n\n"
     except IoaError as error:
         yield encode_event({"error": chat_error(problem_of(error))})
-
-
-def _chunks(answer: _Answer, head: Mapping[str, Any]) -> bytes:
-    choice = {**_CHOICE, "delta": {"role": "assistant", "content": answer.text}, "finish_reason": None}
-    last = {**_CHOICE, "delta": dict[str, str](), "finish_reason": "stop"}
-    chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": _tokens(answer.usage)})
-    return b"".join((*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"))
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

@@ -18,7 +18,7 @@ from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.context import ApiCall, WebhooksCall
 from ioa_gateway.request_body import JsonRoute
-from ioa_gateway.webhooks.notifier import notice_of_end, queue
+from ioa_gateway.webhooks.notifier import queue_notice
 
 MOST = 100
 """Maximum webhooks of a key."""
@@ -108,7 +108,7 @@ async def store_webhook(call: ApiCall, hook: Webhook) -> None:
     await hooks.put(hook.webhook_id, hook)
     ended = await call.client.result(name) if name and HookEvent.ENDED in hook.events else None
     if ended is not None and bears(await hooks.labels(ended.name), hook.labels):
-        await queue(hooks, notice_of_end(hook, ended))
+        await queue_notice(hooks, hook, HookEvent.ENDED, ended.name, ended.finished_at)
 
 
 @router.get("/webhooks")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 from urllib.parse import quote
 
 from pydantic import Field
@@ -10,7 +10,6 @@ from pydantic import Field
 from ioa.client.documents import OpenQuestion
 from ioa.client.waiting import AwaitedDocument
 from ioa.foreign_text import continued
-from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
 from ioa.protocol.texts import shortened
@@ -103,21 +102,24 @@ class GoalProgress(Model):
 
     goal_id: str
     state: Annotated[str, Field(description="waiting, discussing, paused, concluding, concluded, failed or cancelled")]
-    lines: Annotated[tuple[str, ...], Field(description="messages and actions of agents, in order")]
+    members: Annotated[tuple[str, ...], Field(description="the agents of the team")] = ()
+    open_tasks: Annotated[tuple[str, ...], Field(description="open tasks with their agents")] = ()
+    turns: Annotated[int, Field(description="turns that the team has taken")] = 0
+    lines: Annotated[tuple[str, ...], Field(description="messages and actions of agents, in order")] = ()
     after: Annotated[int, Field(description="pass this to the next wait, for new lines only")]
-    result: Annotated[GoalEnd | None, Field(description="null until the goal ends")] = None
-    asks: Annotated[tuple[Asks, ...], Field(description="open questions to people whose seats you have, or to the user")] = ()
-    next: str = ""
+    result: Annotated[GoalEnd | None, Field(description="null until the goal ends")]
+    asks: Annotated[tuple[Asks, ...], Field(description="open questions to people whose seats you have, or to the user")]
+    next: str
 
     @classmethod
-    def of(cls, found: CallerStatus, page: EntryPage, after: int) -> Self:
+    def of(cls, found: CallerStatus, after: int, page: EntryPage | None = None) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
         `after` moves only past entries whose lines are all in the answer.
         """
         lines, size, status = list[str](), 0, found.status
-        has_more = page.next is not None
-        for entry in page.documents:
+        has_more = page is not None and page.next is not None
+        for entry in page.documents if page is not None else ():
             indent = "  " * entry["depth"]
             new = [f"{indent}{line['speaker']} ({line['act']}): {continued(line['text'])}" for line in entry["lines"]]
             size += sum(len(line.encode()) for line in new)
@@ -126,10 +128,16 @@ class GoalProgress(Model):
                 break
             lines += [shortened(line, MOST_BYTES) for line in new]
             after = entry["seq"]
-        ended = status.result and GoalEnd.of(status.result)
+        ended, team = status.result and GoalEnd.of(status.result), dict[str, Any]()
+        if status.standing is not None:
+            state = status.standing.state
+            team["members"] = [member.agent_id for member in state.members]
+            team["open_tasks"] = [f"{task.task_id}: {task.assignee}" for task in state.open_tasks]
+            team["turns"] = state.turns_taken
         asks = tuple(Asks.of(*one) for one in found.in_words())
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
+            **team,
             goal_id=status.record.goal.goal_id,
             state=str(status.phase),
             lines=tuple(lines),
@@ -137,30 +145,4 @@ class GoalProgress(Model):
             result=ended,
             asks=asks,
             next=_ANSWER if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
-        )
-
-
-class Status(Model):
-    """A goal at a glance."""
-
-    goal_id: str
-    goal: str
-    state: str
-    members: tuple[str, ...]
-    open_tasks: tuple[str, ...]
-    turns: int
-    result: GoalEnd | None
-
-    @classmethod
-    def of(cls, status: GoalStatus) -> Self:
-        """Describe a goal."""
-        state = None if status.standing is None else status.standing.state
-        return cls(
-            goal_id=status.record.goal.goal_id,
-            goal=status.record.goal.goal,
-            state=str(status.phase),
-            members=() if state is None else tuple(member.agent_id for member in state.members),
-            open_tasks=() if state is None else tuple(f"{task.task_id}: {task.assignee}" for task in state.open_tasks),
-            turns=0 if state is None else state.turns_taken,
-            result=status.result and GoalEnd.of(status.result),
         )

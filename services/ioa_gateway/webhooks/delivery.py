@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any
@@ -21,12 +22,12 @@ from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
-from ioa.errors import IoaError, MissingExtraError, NotFoundError, NotYetError, UnavailableError
+from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.dead_letters import DeadReason
-from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, signature_of
+from ioa.protocol.operation.webhooks import HookEvent, Notice, Webhook, WebhookId, signature_of
 from ioa_gateway.caller import Caller
 from ioa_gateway.webhooks.http_post import HttpPost
 
@@ -44,10 +45,11 @@ _log = structlog.get_logger(__name__)
 posts = Metric("ioa_gateway_webhooks_total", "Messages to webhooks, by what became of them", ["outcome"])
 
 
+@dataclass
 class WebhookDelivery:
     """Delivers notices.
 
-    Args:
+    Attributes:
         store: The webhooks.
         goals: Reads goals.
         dead: Stores notices that were not delivered within a day.
@@ -56,27 +58,18 @@ class WebhookDelivery:
         now: Returns the time.
     """
 
-    def __init__(
-        self,
-        store: NatsWebhooks,
-        goals: Client,
-        dead: DeadLetters,
-        http: HttpPost,
-        holder: Callable[[str], Caller | None],
-        now: Callable[[], datetime],
-    ) -> None:
-        self._store = store
-        self._goals = goals
-        self._dead = dead
-        self._http = http
-        self._holder = holder
-        self._now = now
-        self._running = Counter[WebhookId]()
+    store: NatsWebhooks
+    goals: Client
+    dead: DeadLetters
+    http: HttpPost
+    holder: Callable[[str], Caller | None]
+    now: Callable[[], datetime]
+    _running: Counter[WebhookId] = field(default_factory=Counter)
 
     async def work(self, delivery: Delivery) -> None:
         """Deliver one notice, or raise `UnavailableError` to deliver it again later."""
         notice = decode(Notice, delivery.data)
-        age = max(self._now() - delivery.stored_at, timedelta(0))
+        age = max(self.now() - delivery.stored_at, timedelta(0))
         if self._running[notice.webhook_id] >= AT_ONCE:
             raise NotYetError("Other messages are being sent to this webhook.", retry_after=min(age + _SOON, _BUSY_FOR))
         self._running[notice.webhook_id] += 1
@@ -87,60 +80,40 @@ class WebhookDelivery:
             self._running = +self._running
 
     async def _deliver(self, delivery: Delivery, notice: Notice, age: timedelta) -> None:
-        hook = await self._store.find(notice.webhook_id)
-        caller = None if hook is None else self._holder(hook.key_id)
-        if hook is None or has_lost_its_key(hook, caller, self._now()):
+        hook = await self.store.find(notice.webhook_id)
+        caller = None if hook is None else self.holder(hook.key_id)
+        if hook is None or has_lost_its_key(hook, caller, self.now()):
             posts.labels("dropped").inc()
             return
         try:
             if caller is None:
                 raise NotYetError("Its key is not known here.")
-            await self._send(hook, notice, caller, age)
+            body = await self._body(hook, notice, caller, age)
+            if body is not None:
+                await self._post(hook, notice, body)
         except IoaError as error:
             if age < TRIED_FOR:
                 kind = NotYetError if isinstance(error, NotYetError) else UnavailableError
                 raise kind(f"The webhook {hook.webhook_id}: {error.message}", retry_after=again_after(age)) from error
             reason = f"The webhook {hook.webhook_id} did not accept it for {TRIED_FOR.days} day: {error.message}"
-            await self._dead.put(DeadReason.WEBHOOK, reason, subject=delivery.subject, data=delivery.data, key=delivery.identity)
+            await self.dead.put(DeadReason.WEBHOOK, reason, subject=delivery.subject, data=delivery.data, key=delivery.identity)
             posts.labels("dead").inc()
         if hook.push is not None and notice.event is HookEvent.ENDED:
-            await self._store.erase(hook.webhook_id)
+            await self.store.erase(hook.webhook_id)
 
-    async def _send(self, hook: Webhook, notice: Notice, caller: Caller, age: timedelta) -> None:
-        """Post a message, if there is one to send.
+    async def _body(self, hook: Webhook, notice: Notice, caller: Caller, age: timedelta) -> bytes | None:
+        """Return the body of a message; None if there is nothing to send.
 
         Raises:
             NotYetError: The content of the message is not stored yet.
-            UnavailableError: The receiver did not accept the message.
         """
-        now, headers = self._now(), {"webhook-id": notice.message_id}
         if hook.push is not None:
-            body = await self._notification(hook.push, notice, caller)
-            # By these headers, the receiver recognizes the sender.
-            shown = {"X-A2A-Notification-Token": hook.push.token, "Authorization": hook.push.authorization}
-            headers |= {name: value for name, value in shown.items() if value}
-        else:
-            body = await self._body(notice, age)
-            headers["webhook-timestamp"] = str(int(now.timestamp()))
-            headers["webhook-signature"] = signature_of(hook.secret, notice.message_id, now, body)
-        if body is None:
-            return
-        try:
-            status = await self._http.post(hook.url, body, headers)
-            if status != _GONE and status not in _OK:
-                raise UnavailableError(f"The answer was {status}.")
-        except IoaError:
-            posts.labels("failed").inc()
-            raise
-        posts.labels("gone" if status == _GONE else "delivered").inc()
-        if status == _GONE:
-            _log.info("webhook_gone", webhook_id=hook.webhook_id)
-            await self._store.erase(hook.webhook_id)
-
-    async def _body(self, notice: Notice, age: timedelta) -> bytes:
+            pushes = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushes")
+            body: bytes | None = await pushes.notification(self.goals, hook.push, notice, caller)
+            return body
         data: dict[str, Any] = {name: getattr(notice, name) for name in ("user", "goal_id", "comm_id")}
         if notice.event is HookEvent.ENDED:
-            result = await self._goals.result(GoalName(notice.user, notice.goal_id))
+            result = await self.goals.result(GoalName(notice.user, notice.goal_id))
             if result is None and age < _NEW:
                 raise NotYetError("The result is not known here yet.")
             data["result"] = None if result is None else told(ResultDocument.of(result))
@@ -149,17 +122,30 @@ class WebhookDelivery:
         message = {"type": f"goal.{notice.event}", "timestamp": notice.at.isoformat().replace("+00:00", "Z"), "data": data}
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
-    async def _notification(self, push: PushTarget, notice: Notice, caller: Caller) -> bytes | None:
-        """Return the body of a push notification of A2A; None if there is nothing to send."""
+    async def _post(self, hook: Webhook, notice: Notice, body: bytes) -> None:
+        """Post a message.
+
+        Raises:
+            UnavailableError: The receiver did not accept the message.
+        """
+        now, headers = self.now(), {"webhook-id": notice.message_id}
+        if hook.push is None:
+            headers["webhook-timestamp"] = str(int(now.timestamp()))
+            headers["webhook-signature"] = signature_of(hook.secret, notice.message_id, now, body)
+        else:  # by these headers, the receiver recognizes the sender
+            shown = {"X-A2A-Notification-Token": hook.push.token, "Authorization": hook.push.authorization}
+            headers |= {name: value for name, value in shown.items() if value}
         try:
-            pushes = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushes")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError.of("Pushing by A2A", "a2a") from error
-        try:
-            body: bytes | None = await pushes.notification(self._goals, push, notice, caller)
-        except NotFoundError:
-            return None  # the goal was removed
-        return body
+            status = await self.http.post(hook.url, body, headers)
+            if status != _GONE and status not in _OK:
+                raise UnavailableError(f"The answer was {status}.")
+        except IoaError:
+            posts.labels("failed").inc()
+            raise
+        posts.labels("gone" if status == _GONE else "delivered").inc()
+        if status == _GONE:
+            _log.info("webhook_gone", webhook_id=hook.webhook_id)
+            await self.store.erase(hook.webhook_id)
 
 
 def has_lost_its_key(hook: Webhook, holder: Caller | None, now: datetime) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -21,17 +22,17 @@ _NO_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 _INSIDE_HINT = "IOA_WEBHOOKS_INSIDE=true allows it."
 
 
+@dataclass(frozen=True)
 class HttpPost:
     """Sends posts, each over its own connection. Made by `open_http_post`.
 
-    Args:
+    Attributes:
         transport: Sends requests; without redirects, cookies and proxies.
         inside: Whether addresses of private networks and of this machine are allowed.
     """
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, *, inside: bool) -> None:
-        self._transport = transport
-        self._inside = inside
+    transport: httpx.AsyncBaseTransport
+    inside: bool
 
     async def check(self, url: str) -> None:
         """Check that a valid URL may be posted to. If no name server answers, the first post decides.
@@ -50,7 +51,7 @@ class HttpPost:
             if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
                 raise InvalidInputError(f"The name {host} of the URL does not exist.", hint="Check its spelling.") from None
             return
-        if not self._inside and not lead_outside(addresses):
+        if not self.inside and not lead_outside(addresses):
             raise InvalidInputError(f"{host} is in a private network or on this machine.", hint=_INSIDE_HINT)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
@@ -63,7 +64,7 @@ class HttpPost:
         sent = {**headers, "Content-Type": "application/json", "User-Agent": "ioa"}
         try:
             async with fail_after(WITHIN.total_seconds()):
-                response = await self._transport.handle_async_request(httpx.Request("POST", url, content=body, headers=sent))
+                response = await self.transport.handle_async_request(httpx.Request("POST", url, content=body, headers=sent))
                 await response.aclose()
                 return response.status_code
         except TimeoutError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -31,10 +32,11 @@ _TRACED_FOR = timedelta(days=1)
 _log = structlog.get_logger(__name__)
 
 
+@dataclass
 class Notifier:
     """One replica's part.
 
-    Args:
+    Attributes:
         store: The webhooks, and the streams that cause notices.
         groups: Reads logs.
         holder: Returns the holder of a key, as the keys were read last; None if the key is not valid.
@@ -42,27 +44,20 @@ class Notifier:
         ended: Called with each new result, at least once over all replicas.
     """
 
-    def __init__(
-        self,
-        store: NatsWebhooks,
-        groups: Client,
-        holder: Callable[[str], Caller | None],
-        now: Callable[[], datetime],
-        ended: Callable[[GoalResult], None],
-    ) -> None:
-        self._store = store
-        self._groups = groups
-        self._holder, self._now = holder, now
-        self._ended = ended
+    store: NatsWebhooks
+    groups: Client
+    holder: Callable[[str], Caller | None]
+    now: Callable[[], datetime]
+    ended: Callable[[GoalResult], None]
 
     async def note_end(self, delivery: Delivery) -> None:
         """Queue the notices of a result."""
         result = decode_result(delivery.data)
         hooks = [hook for hook in await self._hooks(HookEvent.ENDED) if delivery.seq > hook.since.results]
         for hook in await self._concerned(hooks, result.name):
-            await queue(self._store, notice_of_end(hook, result))
-        if self._now() - delivery.stored_at < _TRACED_FOR:
-            self._ended(result)
+            await queue_notice(self.store, hook, HookEvent.ENDED, result.name, result.finished_at)
+        if self.now() - delivery.stored_at < _TRACED_FOR:
+            self.ended(result)
 
     async def follow_questions(self) -> None:
         """Queue the notices of new questions and turns of people, until cancelled."""
@@ -79,13 +74,13 @@ class Notifier:
         """Process the next page of entries; return whether more may follow."""
         if not (hooks := await self._hooks(HookEvent.ASKED)):
             return False
-        position, revision = await self._store.position()
+        position, revision = await self.store.position()
         after = max(position, min(hook.since.log for hook in hooks))
-        entries, last = await self._store.entries(after)
+        entries, last = await self.store.entries(after)
         hooks = await self._hooks(HookEvent.ASKED)  # also those made while the page was read
         for stored in entries:
             await self._note_questions(stored, hooks)
-        return last > after and await self._store.move(last, revision)
+        return last > after and await self.store.move(last, revision)
 
     async def _note_questions(self, stored: StoredEntry, hooks: Sequence[Webhook]) -> None:
         """Queue the notices of an entry if its group has a new open item."""
@@ -95,21 +90,18 @@ class Notifier:
         concerned = await self._concerned(hooks, state.name)
         if not concerned:
             return
-        before = await self._groups.group_entries(state.comm_id, before=stored.seq, limit=1)
-        if not items - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
-            return
-        name, at = state.name, stored.entry.event.at
-        for hook in concerned:
-            message_id = f"{name.goal_id}-{HookEvent.ASKED}-{stored.seq}"
-            await queue(self._store, _notice(hook, HookEvent.ASKED, name, message_id, at, seq=stored.seq))
+        before = await self.groups.group_entries(state.comm_id, before=stored.seq, limit=1)
+        if items - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
+            for hook in concerned:
+                await queue_notice(self.store, hook, HookEvent.ASKED, state.name, stored.entry.event.at, stored.seq)
 
     async def _hooks(self, event: HookEvent) -> Sequence[Webhook]:
         """Read the webhooks of an event, and remove those whose key is gone."""
         hooks = list[Webhook]()
-        async for hook in self._store.all():
-            if has_lost_its_key(hook, self._holder(hook.key_id), self._now()):
+        async for hook in self.store.all():
+            if has_lost_its_key(hook, self.holder(hook.key_id), self.now()):
                 _log.info("webhook_without_key", webhook_id=hook.webhook_id)
-                await self._store.erase(hook.webhook_id)
+                await self.store.erase(hook.webhook_id)
             elif event in hook.events:
                 hooks.append(hook)
         return hooks
@@ -117,24 +109,23 @@ class Notifier:
     async def _concerned(self, hooks: Sequence[Webhook], goal: GoalName) -> Sequence[Webhook]:
         """Return the webhooks of a goal."""
         found = [hook for hook in hooks if hook.is_of(goal)]
-        labels = await self._store.labels(goal) if any(hook.labels for hook in found) else {}
+        labels = await self.store.labels(goal) if any(hook.labels for hook in found) else {}
         return [hook for hook in found if bears(labels, hook.labels)]
 
 
-async def queue(store: NatsWebhooks, notice: Notice) -> None:
-    """Queue a notice, or drop it if too many messages of its webhook wait."""
-    if not await store.queue(notice):
-        posts.labels("refused").inc()
-        _log.warning("webhook_full", user=notice.user, webhook_id=notice.webhook_id)
+async def queue_notice(store: NatsWebhooks, hook: Webhook, event: HookEvent, goal: GoalName, at: datetime, seq: int = 0) -> None:
+    """Queue a notice of a goal for a webhook, or drop it if too many messages of the webhook wait.
 
-
-def notice_of_end(hook: Webhook, result: GoalResult) -> Notice:
-    """Return the notice of a goal's end for a webhook."""
-    return _notice(hook, HookEvent.ENDED, result.name, f"{result.goal_id}-{HookEvent.ENDED}", result.finished_at)
-
-
-def _notice(hook: Webhook, event: HookEvent, goal: GoalName, message_id: str, at: datetime, seq: int = 0) -> Notice:
-    return Notice(
+    Args:
+        store: The webhooks.
+        hook: The webhook.
+        event: The event.
+        goal: The goal.
+        at: The time of the event.
+        seq: The sequence of the entry that asks; 0 for an end.
+    """
+    message_id = f"{goal.goal_id}-{event}-{seq}" if seq else f"{goal.goal_id}-{event}"
+    notice = Notice(
         webhook_id=hook.webhook_id,
         message_id=message_id,
         event=event,
@@ -144,3 +135,6 @@ def _notice(hook: Webhook, event: HookEvent, goal: GoalName, message_id: str, at
         comm_id=goal.comm_id,
         seq=seq,
     )
+    if not await store.queue(notice):
+        posts.labels("refused").inc()
+        _log.warning("webhook_full", user=goal.user, webhook_id=hook.webhook_id)
