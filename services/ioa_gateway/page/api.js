@@ -46,6 +46,9 @@ export function query(fields) {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
+/** The address of a goal on this page; `room` is one of its groups. */
+export const goalHref = ({ goal_id, user }, room = "") => `/goals/${encodeURIComponent(goal_id)}${query({ user, room })}`;
+
 /** A random token, also without HTTPS. */
 export const token = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 

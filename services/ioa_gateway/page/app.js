@@ -1,31 +1,30 @@
 // The frame of the page: the session and the view. A view has `title`, `enter(app, route)`, which returns a function that leaves it, and
-// `draw(app)`. The page is drawn each second, after each event of the user, and after each response and event of the gateway. A view calls
-// `app.changed()` only after a timer.
+// `draw(app)`. The page is drawn each second, after each key, click and input, and after each response and event of the gateway. A view
+// calls `app.changed()` only after a timer and after scrolling.
 import { render } from "./vendor/lit-html/lit-html.js";
 import { ask, now, onNews } from "./api.js";
 import { fit, html, icon, loading, nothing, page, sheet, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
 const VIEWS = [
-  [/^\/$/, "goals", "/"],
-  [/^\/goals\/([^/]+)$/, "room", "/"],
-  [/^\/turns\/([^/]+\/[^/]+)$/, "seat", "/"],
-  [/^\/agents$/, "agents", "/agents"],
-  [/^\/traces\/([^/]+)$/, "trace", "/"],
-  [/^\/policies$/, "policy", "/policies"],
+  [/^\/$/, "goals"],
+  [/^\/goals\/([^/]+)$/, "room"],
+  [/^\/turns\/([^/]+\/[^/]+)$/, "seat"],
+  [/^\/agents$/, "agents"],
+  [/^\/traces\/([^/]+)$/, "trace"],
+  [/^\/policies$/, "policy"],
 ];
-const NO_VIEW = { title: () => "IoA", draw: () => page(loading("the page")) };
 const AGENTS_MS = 10_000;
 const AGAIN_MS = 3000;
 
 const app = {
-  view: NO_VIEW,
-  section: "/",
+  view: { title: () => "IoA", draw: () => page(loading("the page")) },
   who: null, // {user, scopes} of the session
   isLive: true, // whether the gateway answers
   agents: new Map(), // by id
   readAgents,
   found: "", // the text in the search field
+  draft: null, // fields of a goal that the form of the next view begins with
   turns: null, // the open turns and questions, for a key that may answer
   may: (scope) => app.who?.scopes.some((one) => one === scope || one.startsWith(`${scope}:`)),
   now,
@@ -65,11 +64,10 @@ function leaveView() {
 /** Show the view of the address. A view is loaded when it is first shown. */
 async function route(isNew = true) {
   const { pathname, searchParams } = new URL(location.href);
-  const [shape, name, section] = VIEWS.find(([one]) => one.test(pathname)) ?? VIEWS[0];
+  const [shape, name] = VIEWS.find(([one]) => one.test(pathname)) ?? VIEWS[0];
   const [, id = ""] = shape.exec(pathname) ?? [];
   leaveView();
   const number = ++routed;
-  app.section = section;
   const [loaded] = await Promise.all([import(`./views/${name}.js`), name === "room" || sheet("lists")]);
   if (number !== routed || !app.who) return; // the address has changed
   app.view = loaded[name];
@@ -144,12 +142,10 @@ const LINKS = [["/", "Goals", "goals:read"], ["/agents", "Agents", "agents:read"
 
 function top() {
   const online = [...app.agents.values()].filter((agent) => agent.online).length;
-  return html`<a class="skip" href="#main" @click=${(event) => {
-    event.preventDefault();
-    document.getElementById("main")?.focus();
-  }}>Skip to the content</a>
+  const [section] = LINKS.findLast(([path]) => location.pathname.startsWith(path));
+  return html`<a class="skip" href="#main">Skip to the content</a>
   <header class="top"><a class="brand" href="/">${icon("brand")}IoA</a>
-    ${app.who ? html`<nav aria-label="Main"><ul>${LINKS.filter(([path, , scope]) => path === "/" || app.may(scope)).map(([path, word, scope]) => html`<li><a href=${path} aria-current=${app.section === path ? "page" : nothing}>${app.may(scope) ? word : "Turns"}</a></li>`)}</ul></nav>
+    ${app.who ? html`<nav aria-label="Main"><ul>${LINKS.filter(([path, , scope]) => path === "/" || app.may(scope)).map(([path, word, scope]) => html`<li><a href=${path} aria-current=${section === path ? "page" : nothing}>${app.may(scope) ? word : "Turns"}</a></li>`)}</ul></nav>
     <form class="find" role="search" @submit=${(event) => event.preventDefault()}>${icon("find")}<input type="search" id="find" aria-label="Search what is shown here"
       placeholder=${app.view.searches ?? "Search"} .value=${app.found} @input=${(event) => { app.found = event.target.value; }}><kbd aria-hidden="true">/</kbd></form>
     <p class="live" role="status"><span class="dot ${app.isLive ? "is-live" : "is-away"}"></span><span>${app.isLive ? html`<b>live</b>` : html`<b class="bad">out of reach</b>`}${
@@ -189,12 +185,13 @@ document.addEventListener("click", (event) => {
   const url = new URL(link.href);
   if (url.origin !== location.origin || link.target) return;
   event.preventDefault();
-  go(url.pathname + url.search);
+  if (url.hash) document.querySelector(url.hash)?.focus();
+  else go(url.pathname + url.search);
 });
 
 document.addEventListener("keydown", (event) => {
   if (!app.who || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select")) {
+  if (event.target.closest("input:not([type=range]), textarea, select")) {
     if (event.key === "Escape" && event.target.id === "find") {
       app.found = "";
       event.target.blur();

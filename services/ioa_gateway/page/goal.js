@@ -1,54 +1,53 @@
 // One goal as it is followed: its newest entries first, then older entries in the background, and new entries as they come.
-import { apiPath, ask, follow, query } from "./api.js";
+import { apiPath, ask, follow, goalHref, query } from "./api.js";
 import { append, emptyStory, noteLaunch, report } from "./room.js";
 
 const FIRST = 200; // entries that are read before anything is shown
 const PAGE = 500;
-const AT_MOST = 20_000; // entries that are read without a request of the user
 const NEWEST = 2 ** 53;
 
 /** Follow a goal. The object changes when something happens. */
 export function openGoal(app, id, user) {
   const path = `/goals/${encodeURIComponent(id)}`;
-  const goal = { id, user, path, doc: null, story: emptyStory(), problem: null, isLoaded: false, isWhole: false, isClosed: false, close, read, older, hrefOf, hrefOfFile };
+  const hrefOf = ({ comm }) => goalHref({ goal_id: id, user }, comm === goal.doc.comm_id ? "" : comm); // of a room
+  const hrefOfFile = ({ seq, place, name }) => (seq && place !== null ? apiPath(`/artifacts/${encodeURIComponent(id)}/${seq}/${place}/${encodeURIComponent(name)}${query({ user })}`) : null);
+  const goal = { id, user, path, doc: null, story: emptyStory(), problem: null, isLoaded: false, isWhole: false, isClosed: false, close, read, hrefOf, hrefOfFile };
   const page = (fields) => ask(`${path}/entries${query({ user, ...fields })}`);
   let entries = [];
-  let launch = null;
-  let reading = null; // the page of older entries that is being read
   let end = () => {};
 
   async function read() {
     goal.problem = null;
     try {
       goal.doc = await ask(path + query({ user }));
-      take(await page({ before: NEWEST, limit: FIRST }));
+      const newest = await page({ before: NEWEST, limit: FIRST });
       if (goal.isClosed) return;
+      ({ entries } = newest);
+      goal.story = entries.reduce(append, emptyStory());
       goal.isLoaded = true;
       if (goal.doc.result === null) {
         end = follow((after) => `${path}/events${query({ user, after })}`, goal.story.last, { entry, progress: (news) => report(goal.story, news), end: look, refused: look });
       }
-      if (!goal.isWhole) launch = (await page({ limit: 1 })).entries[0] ?? null; // names the members
-      while (!goal.isClosed && !goal.isWhole && entries.length < AT_MOST) await older();
+      await readOlder(newest.next);
     } catch (problem) {
       goal.problem = app.failed(problem);
     }
   }
 
-  /** Read a page of older entries. */
-  async function older() {
-    if (goal.isWhole) return;
-    reading ??= page({ before: goal.story.first, limit: PAGE }).then(take).finally(() => { reading = null; });
-    await reading;
-  }
-
-  /** Put older entries before the known ones, and collect all of them again. */
-  function take({ entries: past, next }) {
-    if (goal.isClosed) return;
-    entries = past.concat(entries);
-    goal.story = emptyStory();
-    if (launch?.type === "group_launched") noteLaunch(goal.story, launch);
-    entries.reduce(append, goal.story);
-    goal.isWhole = next === null; // a page of large entries is short
+  /** Read the entries before a sequence, and put them before the known ones. The first entry names the members. */
+  async function readOlder(before) {
+    if (before !== null) {
+      const [launch] = (await page({ limit: 1 })).entries;
+      if (launch?.type === "group_launched") noteLaunch(goal.story, launch);
+      let past = [];
+      for (let next = before; next !== null && !goal.isClosed;) {
+        const found = await page({ before: next, limit: PAGE });
+        past = found.entries.concat(past);
+        ({ next } = found);
+      }
+      goal.story = past.concat(entries).reduce(append, emptyStory());
+    }
+    goal.isWhole = true;
   }
 
   function entry(news) {
@@ -70,17 +69,6 @@ export function openGoal(app, id, user) {
   function close() {
     goal.isClosed = true;
     end();
-    app.isLive = true;
-  }
-
-  /** The address of a room. */
-  function hrefOf({ comm }) {
-    return `/goals/${encodeURIComponent(id)}${query({ user, room: comm === goal.doc.comm_id ? "" : comm })}`;
-  }
-
-  /** The address of a file; null if its entry is not known. */
-  function hrefOfFile({ seq, place, name }) {
-    return seq && place !== null ? apiPath(`/artifacts/${encodeURIComponent(id)}/${seq}/${place}/${encodeURIComponent(name)}${query({ user })}`) : null;
   }
 
   read();

@@ -52,13 +52,13 @@ export function rowsOf(entry, turn) {
 // ---------------------------------------------------------------- collecting entries
 
 /** A story without entries. */
-export const emptyStory = () => ({ rooms: new Map(), first: 0, last: 0 });
+export const emptyStory = () => ({ rooms: new Map(), last: 0 });
 
 /**
  * `parent` is the group and the task that a nested group serves, `charter` the one of its launch. `history` of each of the `tasks` has its
  * states, the first one before its assignment.
  */
-const emptyRoom = (comm) => ({ comm, parent: null, charter: null, startedAt: null, entries: [], rows: [], files: [], tasks: new Map() });
+export const emptyRoom = (comm) => ({ comm, parent: null, charter: null, startedAt: null, entries: [], rows: [], files: [], tasks: new Map() });
 
 const at = (map, key, make) => map.get(key) ?? map.set(key, make(key)).get(key);
 
@@ -75,7 +75,6 @@ export function append(story, entry) {
   if (entry.type === "launch_abandoned") room.parent = entry.body.parent ?? null;
   if (entry.type === "subgroup_opened") at(story.rooms, entry.body.subgroup, emptyRoom).parent ??= { comm_id: entry.comm_id, task_id: entry.body.task_id };
   noteTasks(room, entry);
-  story.first ||= entry.seq;
   story.last = entry.seq;
   return story;
 }

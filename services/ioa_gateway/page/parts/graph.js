@@ -1,5 +1,5 @@
-// The nodes of a policy as a drawing from top to bottom, with the exits that lead from node to node, and where a group stands.
-import { html, several, sheet, svg } from "./words.js";
+// A policy as a drawing from top to bottom: its nodes, its exits, and the path of a group.
+import { cut, html, several, sheet, svg } from "./words.js";
 
 const W = 132;
 const H = 60;
@@ -12,15 +12,14 @@ sheet("graph");
 
 /** A node with all fields; fields with their defaults are not sent. */
 export function complete(node) {
-  const targets = node.then === undefined ? [] : [node.then].flat();
-  const exits = (node.exits ?? targets.map((to) => ({ to }))).map((exit) => ({ by: "rule", when: null, ...exit }));
-  return { turns: { mode: "order" }, ...node, exits };
+  const exits = node.exits?.length ? node.exits : [node.then ?? "end"].flat().map((to) => ({ to }));
+  return { turns: { mode: "order" }, ...node, exits: exits.map((exit) => ({ by: "rule", when: null, ...exit })) };
 }
 
 /** Draw a policy with the current node and the path (`walked`). Exits to the next node are straight lines, other exits are curves. */
 export function graph(nodes, here = null, { last, visits, taken } = walked([])) {
   const names = [...nodes.map((node) => node.name), "end"];
-  const all = nodes.flatMap((node, from) => (node.exits.length ? node.exits : [{ to: "end", by: "rule", when: null }]).map((exit) => ({ from, to: names.indexOf(exit.to), why: reason(node, exit) })));
+  const all = nodes.flatMap((node, from) => node.exits.map((exit) => ({ from, to: names.indexOf(exit.to), why: reason(node, exit) })));
   const exits = [...Map.groupBy(all, (exit) => `${exit.from}>${exit.to}`).values()].map((some) => ({ ...some[0], why: [...new Set(some.map((exit) => exit.why))].join(", or ") }));
   const labels = names.slice(1).map((_, place) => folded(exits.find((exit) => exit.from === place && exit.to === place + 1)?.why ?? ""));
   const tops = labels.reduce((some, lines) => [...some, some.at(-1) + H + Math.max(GAP, lines.length * ROW + 16)], [8]);
@@ -46,8 +45,8 @@ export function graph(nodes, here = null, { last, visits, taken } = walked([])) 
     const count = visits.get(place) ?? 0;
     const kind = place === here ? "g-now" : count || (place === nodes.length && here === null && last !== null) ? "g-done" : "";
     const times = place === here ? "the group is here" : count > 1 ? `${count} times` : count ? "passed" : "";
-    return svg`<rect class="g-node ${kind}" x=${left} y=${tops[place]} width=${W} height=${place === nodes.length ? H / 2 : H} rx="10"></rect><text class="g-t" x=${left + 10} y=${tops[place] + 20}>${short(name, 16)}</text>
-      <text class="g-s" x=${left + 10} y=${tops[place] + 36}>${short(nodes[place]?.roles.join(", ") ?? "", 19)}</text><text class="g-s" x=${left + 10} y=${tops[place] + 51}>${place < nodes.length ? times : ""}</text>`;
+    return svg`<rect class="g-node ${kind}" x=${left} y=${tops[place]} width=${W} height=${place === nodes.length ? H / 2 : H} rx="10"></rect><text class="g-t" x=${left + 10} y=${tops[place] + 20}>${cut(name, 15)}</text>
+      <text class="g-s" x=${left + 10} y=${tops[place] + 36}>${cut(nodes[place]?.roles.join(", ") ?? "", 18)}</text><text class="g-s" x=${left + 10} y=${tops[place] + 51}>${place < nodes.length ? times : ""}</text>`;
   };
   return html`<div class="graph"><svg viewBox="0 0 ${width} ${tops.at(-1) + H / 2 + 8}" width=${width} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${here === null ? "" : `; the group stands in ${names[here]}`}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8"
     refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11" orient="auto-start-reverse"><path class="g-head" d="M0 0l8 4-8 4z"></path></marker></defs>${exits.map(edge)}${names.map(box)}`}</svg></div>
@@ -68,8 +67,6 @@ function folded(text) {
   return lines;
 }
 
-const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-
 /** The path of a group through its policy: visits of each node, taken exits, the last node, and since when the group is there. */
 export function walked(entries) {
   const visits = new Map();
@@ -86,7 +83,7 @@ export function walked(entries) {
 
 /** When an exit is taken, in words. */
 function reason(node, exit) {
-  const parts = exit.when ? conditions(exit.when) : [];
+  const parts = conditions(exit.when ?? {});
   if (exit.by === "speaker") parts.unshift(`${node.turns.mode === "hub" ? node.turns.by : "the speaker"} chooses`);
   else if (exit.by !== "rule") parts.unshift(`${exit.by} judges`);
   if (exit.remove) parts.push(`the member that ${exit.remove.by === "most" ? "most" : "the last"} named as ${exit.remove.field} is removed`);
@@ -95,16 +92,14 @@ function reason(node, exit) {
   return node.exits.every((one) => one.by === "rule" && !one.when) ? "after a round" : "otherwise";
 }
 
-function conditions(when) {
-  const parts = [];
-  if (when.turns != null) parts.push(`after ${several(when.turns, "turn")}`);
-  if (when.rounds != null) parts.push(`after ${several(when.rounds, "round")}`);
-  if (when.visits != null) parts.push(`from visit ${when.visits}`);
-  if (when.field != null) {
-    const by = { last: "the last", any: "any", all: "each", most: "most" }[when.by ?? "last"];
-    const value = when.equals === true ? "yes" : when.equals === false ? "no" : when.equals;
-    parts.push(`${by} ${when.field}${when.of ? ` of ${when.of}` : ""} ${when.equals != null ? `= ${value}` : when.like ? `like ${when.like}` : "is given"}`);
-  }
-  if (when.left != null) parts.push(`at most ${when.at_most} of ${when.left} left`);
-  return parts;
-}
+const BY = { last: "the last", any: "any", all: "each", most: "most" };
+const valueOf = ({ equals, like }) => (equals == null ? (like ? `like ${like}` : "is given") : `= ${equals === true ? "yes" : equals === false ? "no" : equals}`);
+/** The conditions of an exit in words. */
+const CONDITIONS = {
+  turns: (when) => `after ${several(when.turns, "turn")}`,
+  rounds: (when) => `after ${several(when.rounds, "round")}`,
+  visits: (when) => `from visit ${when.visits}`,
+  field: (when) => `${BY[when.by ?? "last"]} ${when.field}${when.of ? ` of ${when.of}` : ""} ${valueOf(when)}`,
+  left: (when) => `at most ${when.at_most} of ${when.left} left`,
+};
+const conditions = (when) => Object.keys(CONDITIONS).filter((name) => when[name] != null).map((name) => CONDITIONS[name](when));

@@ -1,5 +1,5 @@
 // One row of a conversation, and a nested team as a thread inside of it.
-import { avatar, bar, clock, cut, html, icon, nothing, percent, phasePill, pill, plain, prose, several, span, tag, taskPill, timeOfDay } from "./words.js";
+import { avatar, bar, clock, cut, html, icon, look, nothing, percent, phasePill, pill, plain, prose, several, span, tag, taskPill, timeOfDay } from "./words.js";
 import { fileLink } from "./files.js";
 import { NOBODY, isAssignment } from "../room.js";
 
@@ -20,7 +20,7 @@ export function message(row, shown) {
       ${shown.rerun && RERUN.has(row.act) ? html`<button class="btn quiet again" type="button" title="Run the goal again with another message here"
         aria-label=${`Run again from entry ${row.seq}`} @click=${() => shown.rerun(row)}>↻<span class="wide"> Run again …</span></button>` : nothing}
       ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}</header>
-      <div class="body">${body(row, shown)}${shown.form(row)}</div></div></li>`;
+      <div class="body">${(CONTENTS[row.act] ?? content)(row, shown)}${shown.form(row)}</div></div></li>`;
 }
 
 function label({ act, tone, body }) {
@@ -37,29 +37,19 @@ function aim({ act, body }) {
   return on ? html`<span class="to">→ <b>${on}</b></span>` : nothing;
 }
 
-function body(row, shown) {
-  const { task_id, fraction, number, tasks, triggers, fields, subgroup } = row.body;
-  switch (row.act) {
-    case "sync task":
-    case "async task":
-      return html`${row.lines.length > tasks.length ? prose(row.text) : nothing}<div class="cards">${tasks.map((one) => card(one, row.act, shown))}</div>`;
-    case "progress": {
-      const text = row.text || (number === 1 ? "started" : "still at work");
-      return fraction == null ? html`<span class="mono muted">${task_id}</span> ${text}` : html`<span class="progress">${bar(task_id, fraction, 0, "", "progressbar")}
-        <span class="num">${task_id} ${percent(fraction)}</span></span>${text}`;
-    }
-    case "pause":
-      return html`${prose(row.text || "Nothing to say before these are closed.")}<div class="cards">${triggers.map((id) => card({ task_id: id }, row.act, shown))}</div>`;
-    case "nested team":
-      return html`<p><span class="mono muted">${task_id}</span> is worked on by a team of its own.</p>${thread(shown.thread(subgroup), task_id)}`;
-    case "conclusion":
-      if (shown.hasAnswer) return html`<p class="muted">It stands at the top of the page.</p>`;
-    // falls through
-    default:
-      return html`${prose(row.text)}${fields ? filled(Object.entries(fields)) : nothing}
-        ${row.files.length ? html`<div class="files">${row.files.map((file) => fileLink(file, shown.href(file)))}</div>` : nothing}`;
-  }
-}
+const content = (row, shown) => html`${prose(row.text)}${row.body.fields ? filled(Object.entries(row.body.fields)) : nothing}
+  ${row.files.length ? html`<div class="files">${row.files.map((file) => fileLink(file, shown.href(file)))}</div>` : nothing}`;
+
+/** The acts whose messages are more than a text. */
+const CONTENTS = {
+  "sync task": (row, shown) => html`${row.lines.length > row.body.tasks.length ? prose(row.text) : nothing}<div class="cards">${row.body.tasks.map((one) => card(one, row.act, shown))}</div>`,
+  "async task": (row, shown) => CONTENTS["sync task"](row, shown),
+  "nested team": ({ body }, shown) => html`<p><span class="mono muted">${body.task_id}</span> is worked on by a team of its own.</p>${thread(shown.thread(body.subgroup), body.task_id)}`,
+  pause: (row, shown) => html`${prose(row.text || "Nothing to say before these are closed.")}<div class="cards">${row.body.triggers.map((id) => card({ task_id: id }, row.act, shown))}</div>`,
+  conclusion: (row, shown) => (shown.hasAnswer ? html`<p class="muted">It stands at the top of the page.</p>` : content(row, shown)),
+  progress: ({ text, body: { task_id, fraction, number } }) => html`${fraction == null ? html`<span class="mono muted">${task_id}</span> `
+    : html`<span class="progress">${bar(task_id, fraction, 0, "", "progressbar")}<span class="num">${task_id} ${percent(fraction)}</span></span>`}${text || (number === 1 ? "started" : "still at work")}`,
+};
 
 const filled = (fields) => (fields.length
   ? html`<dl class="form">${fields.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value === true ? "yes" : value === false ? "no" : value}</dd></div>`)}</dl>` : nothing);
@@ -67,7 +57,7 @@ const filled = (fields) => (fields.length
 /** A task where a message assigns it or waits for it. */
 function card({ task_id, assignee, task_desc, uses = [], team }, act, shown) {
   const task = shown.tasks.get(task_id);
-  return html`<div class="given is-${act.split(" ")[0]}"><span class="mono muted">${task_id}</span><b>${assignee ?? task?.assignee}</b>
+  return html`<div class="given k-${look(act)[1]}"><span class="mono muted">${task_id}</span><b>${assignee ?? task?.assignee}</b>
     ${task ? (task.status === "done" ? pill("good", `done in ${span(task.at - task.since)}`, true) : taskPill(task)) : nothing}
     ${task_desc ? html`<p>${task_desc}${uses.length ? html` <span class="muted">(uses ${uses.join(", ")})</span>` : nothing}${team ? html` <span class="muted">(by the team ${team})</span>` : nothing}</p>` : nothing}</div>`;
 }

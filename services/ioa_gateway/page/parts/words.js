@@ -45,19 +45,15 @@ export function tag(act, tone, more = "") {
 }
 
 const PHASES = {
-  opens: "prog", waiting: "prog", discussing: "talk", gathering: "talk", deciding: "talk", handing: "sync", assigned: "sync", paused: "wait",
-  concluding: "end", concluded: "good", cancelled: "prog",
+  opens: "prog", waiting: "prog", discussing: "talk", gathering: "talk", deciding: "talk", handing: "sync", assigned: "sync", paused: "wait", concluding: "end",
 };
-const ENDED = new Set(["concluded", "cancelled"]);
+const ENDS = { concluded: "good", cancelled: "prog" };
 
-/** The colour of a phase; other names are reasons of a failure. */
-export const phaseColour = (phase) => PHASES[phase] ?? "bad";
+/** The colour of a phase, or of the reason of an end. */
+export const phaseColour = (phase) => PHASES[phase] ?? ENDS[phase] ?? "bad";
 
 /** A phase or a reason as a pill: a shape and a word besides the colour. */
-export function phasePill(phase) {
-  const colour = phaseColour(phase);
-  return pill(colour, phase.replaceAll("_", " "), ENDED.has(phase) || colour === "bad");
-}
+export const phasePill = (phase) => pill(phaseColour(phase), phase.replaceAll("_", " "), !PHASES[phase]);
 
 export const pill = (colour, word, isHollow = false) =>
   html`<span class="pill k-${colour}"><span class="dot ${isHollow ? "hollow" : ""}" aria-hidden="true"></span>${word}</span>`;

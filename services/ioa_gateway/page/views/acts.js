@@ -1,6 +1,5 @@
 // Forms in place that cancel a goal, and that run it again from a message.
-import { ask, query, token } from "../api.js";
-import { hrefOf } from "./goals.js";
+import { ask, goalHref, query, token } from "../api.js";
 import { banner, html, nothing } from "../parts/words.js";
 
 let problem = null;
@@ -34,5 +33,5 @@ export const rerunForm = (app, goal, row, close) => form(app, "rerun", [
 ], async (message) => {
   const launched = await ask(`${goal.path}/rerun${query({ user: goal.user })}`, { method: "POST", body: { at: row.seq, message }, headers: { "Idempotency-Key": key } });
   key = token();
-  app.go(hrefOf(launched));
+  app.go(goalHref(launched));
 }, close);

@@ -1,10 +1,8 @@
 // The agents with their load, and a search for a need with the reason of each hit.
 import { ask } from "../api.js";
-import { draftFor } from "./goals.js";
 import { avatar, bar, cut, empty, html, icon, loading, nothing, page, pill, several, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
-const MOST = 500; // rows
 const SHORT = 160; // characters of a text in the list
 
 let need = "";
@@ -33,12 +31,10 @@ export const agents = {
       <form class="launch" aria-label="Search by meaning" @submit=${(event) => {
         event.preventDefault();
         search(app);
-      }}><textarea id="need" aria-label="Who can …?" placeholder="Who can …?" rows="1" required maxlength="4000" .value=${need} @input=${(event) => { need = event.target.value; }} @keydown=${(event) => {
-        if (event.key === "Enter" && !event.shiftKey) {
-          event.preventDefault();
-          event.target.form.requestSubmit();
-        }
-      }}></textarea><div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>${found ? html`<button class="btn quiet" type="button" @click=${() => { found = null; }}>Show all agents</button>` : nothing}</div><button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
+      }}><input class="text" id="need" aria-label="Who can …?" placeholder="Who can …?" required maxlength="4000" .value=${need} @input=${(event) => { need = event.target.value; }}>
+        <div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>
+          ${found ? html`<button class="btn quiet" type="button" @click=${() => { found = null; }}>Show all agents</button>` : nothing}</div>
+        <button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
       ${problem ? trouble(problem) : nothing}${table(app, list)}`);
   },
 };
@@ -66,11 +62,11 @@ function table(app, list) {
   const card = app.agents.get(chosen) ?? app.agents.get(rows[0].agent_id);
   return html`<div class="split"><div><div class="rows agents"><table><caption class="sr">${found ? `Agents that fit “${asked}”, best first` : "Agents by id"}</caption><thead><tr>
     <th scope="col">agent</th><th scope="col">state</th><th scope="col">busy</th>${found ? html`<th scope="col">done</th><th scope="col">why it is found</th>` : html`<th scope="col">groups</th>`}</tr></thead>
-    <tbody>${repeat(rows.slice(0, MOST), (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div>
-    ${rows.length > MOST ? html`<p class="muted more">The first ${MOST} of ${rows.length}; filter by name to see others.</p>` : nothing}</div>${card ? about(card, app) : nothing}</div>`;
+    <tbody>${repeat(rows, (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div></div>${card ? about(card, app) : nothing}</div>`;
 }
 
-const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div><button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => { chosen = one.agent_id; }}>${one.agent_id}</button><small>${cut(one.description, SHORT)}</small></div></div></td>
+const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div>
+  <button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => { chosen = one.agent_id; }}>${one.agent_id}</button><small>${cut(one.description, SHORT)}</small></div></div></td>
   <td>${one.online ? pill("good", "online") : pill("bad", "away", true)}</td>
   <td class="busy"><span class="progress">${bar(`${one.agent_id} is busy`, one.load.tasks / one.load.slots, 0, one.load.tasks >= one.load.slots ? "warn" : "")}<span class="num">${one.load.tasks} of ${one.load.slots}</span></span></td>
   ${one.why ? html`<td class="num">${one.record.done + one.record.failed ? `${one.record.done} of ${one.record.done + one.record.failed}` : html`<span class="muted">new</span>`}</td><td class="why">${why(one)}</td>`
@@ -84,12 +80,12 @@ function why(hit) {
   return html`<b class="num">${hit.score.toFixed(2)}</b> · ${by}${hit.why.shifts.map((shift) => html`<small>${shift.amount < 0 ? "−" : "+"}${Math.abs(shift.amount).toFixed(2)} ${shift.reason}</small>`)}`;
 }
 
-const about = (card, app) => html`<aside class="panel" aria-label=${`About ${card.agent_id}`}><h2>${card.name}</h2><p class="muted">${card.description}</p><dl>
+const about = (card, app) => html`<aside class="panel" aria-label=${`About ${card.agent_id}`}><h2>${card.name}</h2><p class="muted">${card.description}</p><dl class="facts">
   <dt>id</dt><dd class="mono">${card.agent_id}</dd><dt>pool</dt><dd>${card.pool}, ${several([...app.agents.values()].filter((one) => one.pool === card.pool).length, "replica")}</dd>
   <dt>version</dt><dd>${card.version}</dd><dt>groups</dt><dd>${several(card.load.groups, "open group")}</dd><dt>nested teams</dt><dd>${card.may_team_up ? "may open them" : "works alone"}</dd></dl>
   ${card.examples.length ? html`<h3>Asks that it serves</h3><ul class="says">${card.examples.slice(0, 6).map((text) => html`<li>${text}</li>`)}</ul>` : nothing}
   ${card.advice.map((text) => html`<p class="hint advice">${icon("bad")}${text}</p>`)}
   <p><button class="btn" type="button" ?disabled=${!card.online} @click=${() => {
-    draftFor({ agent: card.agent_id });
+    app.draft = { agent: card.agent_id };
     app.go("/");
   }}>Launch a goal that it leads</button></p></aside>`;

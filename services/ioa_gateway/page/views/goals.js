@@ -1,5 +1,5 @@
 // The list of goals, and the form that launches one.
-import { ask, follow, query, token } from "../api.js";
+import { ask, follow, goalHref, query, token } from "../api.js";
 import { ago, avatar, banner, bytes, cost, count, cut, empty, html, icon, loading, menu, nothing, page, phasePill, pill, plain, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
@@ -22,8 +22,9 @@ let order = "newest";
 let teams = []; // stored teams
 let draft = freshDraft();
 
-function freshDraft() {
-  return { goal: "", files: [], agent: "", team: "", turns: "", minutes: "", key: token(), isSending: false, problem: null };
+/** A draft of a goal, with some of its fields. */
+function freshDraft(fields = {}) {
+  return { goal: "", files: [], agent: "", team: "", turns: "", minutes: "", key: token(), isSending: false, problem: null, ...fields };
 }
 
 export const goals = {
@@ -31,6 +32,8 @@ export const goals = {
   searches: "Search goals",
   enter(app) {
     if (!mayRead(app)) return null;
+    if (app.draft) draft = freshDraft(app.draft);
+    app.draft = null;
     let end = () => { end = null; };
     const refused = async () => {
       await read(app);
@@ -93,7 +96,7 @@ const waiting = (app) => (app.turns?.list.length ? html`<section class="yours pa
   <a href=${turnHref(one, app)}>${cut(plain(one.kind === "question" ? one.text : one.goal), SHORT)}</a><small>${one.as ?? one.asker} ${ASKED[one.kind]}${one.last ? `; ${one.last.sender}: “${cut(plain(one.last.content), SHORT)}”` : ""}</small></li>`)}</ul></section>` : nothing);
 
 const ASKED = { say: "is to speak", decide: "is to decide", conclude: "states the conclusion", question: "asks you" };
-const turnHref = (one, app) => (mayRead(app) ? `${hrefOf(one)}${one.user ? "&" : "?"}${new URLSearchParams({ room: one.comm_id })}` : `/turns/${encodeURIComponent(one.as)}/${encodeURIComponent(one.comm_id)}`);
+const turnHref = (one, app) => (mayRead(app) ? goalHref(one, one.comm_id) : `/turns/${encodeURIComponent(one.as)}/${encodeURIComponent(one.comm_id)}`);
 
 function summary(app) {
   if (!rows?.length) return "";
@@ -117,16 +120,14 @@ function list(app) {
   return html`${problem ? banner(problem) : nothing}<div class="rows goals"><table><caption class="sr">Goals</caption><thead><tr>
     <th scope="col">goal</th><th scope="col">state</th>${has.team ? html`<th scope="col">team</th>` : nothing}<th scope="col">turns</th>${has.tokens ? html`<th scope="col">tokens</th>` : nothing}
     ${has.cost ? html`<th scope="col">cost</th>` : nothing}<th scope="col">accepted</th></tr></thead>
-    <tbody>${repeat(found.slice(0, 200), keyOf, (row) => line(row, app, has))}</tbody></table></div>
+    <tbody>${repeat(found, keyOf, (row) => line(row, app, has))}</tbody></table></div>
     ${next && !wanted ? html`<p class="more"><button class="btn" type="button" @click=${() => read(app, next)}>Show older goals</button></p>` : nothing}`;
 }
 
-const line = (row, app, has) => html`<tr><td class="what"><a href=${hrefOf(row)}>${cut(plain(row.goal), SHORT)}</a><small>${cut(news(row), SHORT)}</small></td><td>${app.turns?.isMine(row) ? pill("wait", "waits for you") : phasePill(row.status)}</td>
+const line = (row, app, has) => html`<tr><td class="what"><a href=${goalHref(row)}>${cut(plain(row.goal), SHORT)}</a><small>${cut(news(row), SHORT)}</small></td><td>${app.turns?.isMine(row) ? pill("wait", "waits for you") : phasePill(row.status)}</td>
   ${has.team ? html`<td class="team">${row.members.length ? html`<div class="stack" role="img" aria-label=${row.members.join(", ")}>${row.members.slice(0, 5).map((agent) => avatar(agent))}</div>` : nothing}</td>` : nothing}
   <td class="num turns">${row.turns_taken} <span class="muted">of ${row.max_turns}</span></td>${has.tokens ? html`<td class="num used">${count(used(row))}</td>` : nothing}
   ${has.cost ? html`<td class="num used">${cost(row.usage.cost_micros)}</td>` : nothing}<td class="num age" title=${row.accepted_at}>${ago(app.now() - Date.parse(row.accepted_at))}</td></tr>`;
-
-export const hrefOf = (row) => `/goals/${encodeURIComponent(row.goal_id)}${query({ user: row.user })}`;
 
 function news(row) {
   if (row.result) return plain(row.result.content);
@@ -143,7 +144,7 @@ function launchBox(app) {
   return html`<form class="launch" aria-label="Launch a goal" @submit=${(event) => {
     event.preventDefault();
     launch(app);
-  }}><textarea aria-label="What do you want done?" placeholder="What do you want done?" rows="2" required maxlength="32000" .value=${draft.goal} @input=${set("goal")}
+  }}><textarea class="text" aria-label="What do you want done?" placeholder="What do you want done?" rows="2" required maxlength="32000" .value=${draft.goal} @input=${set("goal")}
     @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.form.requestSubmit()}></textarea>
   ${draft.files.length ? html`<ul class="files">${draft.files.map((file) => html`<li class="file">${icon("file")}${file.name} <small>${bytes(file.size ?? file.size_bytes)}</small>
     <button class="x" type="button" aria-label=${`Leave out ${file.name}`} @click=${() => { draft.files = draft.files.filter((one) => one !== file); }}>${icon("bad")}</button></li>`)}</ul>` : nothing}
@@ -153,7 +154,7 @@ function launchBox(app) {
     event.target.value = "";
   }}></label>
     ${teams.length ? html`<label class="field">team ${menu("Which team", draft.team, [["", "formed for this goal"], ...teams.map((team) => [team.name])], set("team"))}</label>` : nothing}
-    <label class="field">led by ${menu("Who leads", draft.agent, [["", "any agent"], ...online.slice(0, 500).map((agent) => [agent.agent_id])], set("agent"))}</label>
+    <label class="field">led by ${menu("Who leads", draft.agent, [["", "any agent"], ...online.map((agent) => [agent.agent_id])], set("agent"))}</label>
     <label class="field"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${draft.turns} @input=${set("turns")}> turns</label>
     <label class="field"><input type="number" min="1" max="43200" placeholder="60" aria-label="Minutes at most" .value=${draft.minutes} @input=${set("minutes")}> min</label></div>
   <button class="btn main" ?disabled=${draft.isSending}>${draft.isSending ? "Launching …" : "Launch"}</button>
@@ -169,11 +170,6 @@ function examples(app, agents) {
   }}>${cut(text, SHORT)}</button>`)}</p>` : nothing;
 }
 
-/** Begin a draft with a goal, its files or its leader. */
-export function draftFor(fields) {
-  draft = { ...freshDraft(), ...fields };
-}
-
 async function launch(app) {
   if (draft.isSending || !draft.goal.trim()) return;
   draft.isSending = true;
@@ -182,14 +178,14 @@ async function launch(app) {
     const body = {
       goal: draft.goal,
       inputs: await Promise.all(draft.files.map(stored)),
-      ...(draft.team ? { team: draft.team } : {}),
-      ...(draft.agent ? { agent: draft.agent } : {}),
-      ...(draft.turns ? { max_turns: Number(draft.turns) } : {}),
-      ...(draft.minutes ? { timeout: Number(draft.minutes) * 60 } : {}),
+      team: draft.team || undefined,
+      agent: draft.agent || undefined,
+      max_turns: Number(draft.turns) || undefined,
+      timeout: Number(draft.minutes) * 60 || undefined,
     };
     const launched = await ask("/goals", { method: "POST", body, headers: { "Idempotency-Key": draft.key } });
     draft = freshDraft();
-    app.go(hrefOf(launched));
+    app.go(goalHref(launched));
   } catch (error) {
     draft.problem = app.failed(error);
     draft.isSending = false;

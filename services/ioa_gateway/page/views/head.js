@@ -4,7 +4,6 @@ import { standing } from "../room.js";
 import { PICTURES, fileLink } from "../parts/files.js";
 import { bar, clock, cost, count, html, icon, nothing, phasePill, pill, plain, prose, span, timeOfDay } from "../parts/words.js";
 import { cancelForm } from "./acts.js";
-import { draftFor } from "./goals.js";
 
 let cancelling = null; // the goal whose cancellation is being asked
 
@@ -31,7 +30,7 @@ function acts(app, goal) {
   const ask = (isAsked) => { cancelling = isAsked ? goal : null; };
   if (!doc.result) return cancelling === goal ? cancelForm(app, goal, () => ask(false)) : html`<button class="btn danger" type="button" @click=${() => ask(true)}>${icon("stop")}Cancel</button>`;
   return html`<button class="btn" type="button" @click=${() => {
-    draftFor({ goal: doc.goal, files: doc.inputs, agent: doc.agent ?? "" });
+    app.draft = { goal: doc.goal, files: doc.inputs, agent: doc.agent ?? "" };
     app.go("/");
   }}>Edit and run again</button>`;
 }

@@ -34,8 +34,8 @@ function drawn() {
   const nodes = file.nodes.map(complete);
   const limits = nodes.map((node) => [node.name, [node.max && `at most ${several(node.max, "turn")} per visit`, node.visits && `at most ${several(node.visits, "visit")}`, node.join === "all" && "waits for all nodes that lead to it", node.take === "all" && "takes all exits in turn"].filter(Boolean).join(", ")]);
   return html`<header><h1>${team.name}</h1><span class="muted">version ${team.version}${file.goal ? ` · ${file.goal}` : ""}</span></header>
-    <div class="split"><div class="panel">${graph(nodes)}</div><aside class="panel"><h2>Limits</h2><dl>
+    <div class="split"><div class="panel">${graph(nodes)}</div><aside class="panel"><h2>Limits</h2><dl class="facts">
       <dt>whole group</dt><dd>${file.max_turns ? `at most ${several(file.max_turns, "turn")}` : "the turns of the goal"}</dd>
       ${limits.filter(([, text]) => text).map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>
-      <h3>Roles</h3><dl>${Object.entries(file.roles).map(([name, role]) => html`<dt>${name}</dt><dd>${typeof role === "string" ? role : (role.agent ?? role.human ?? role.need ?? nothing)}</dd>`)}</dl></aside></div>`;
+      <h3>Roles</h3><dl class="facts">${Object.entries(file.roles).map(([name, role]) => html`<dt>${name}</dt><dd>${typeof role === "string" ? role : (role.agent ?? role.human ?? role.need ?? nothing)}</dd>`)}</dl></aside></div>`;
 }

@@ -1,6 +1,6 @@
 // A goal's room: the conversation of a group, its members, tasks and files, now or at a past moment.
 import { openGoal } from "../goal.js";
-import { filesAt, isAssignment, isProblem, lastUpTo, membersAt, standing, tasksAt, upTo } from "../room.js";
+import { emptyRoom, filesAt, isAssignment, isProblem, lastUpTo, membersAt, standing, tasksAt, upTo } from "../room.js";
 import { floorBar } from "../parts/floor.js";
 import { message } from "../parts/message.js";
 import { tasks } from "../parts/task.js";
@@ -40,7 +40,6 @@ let first = Infinity; // the first row of the window; Infinity: it ends with the
 let isAtEnd = true;
 let player = 0;
 let anchor = null;
-let cache = { key: "", rows: [] };
 let drawn = new Set(); // the keys of the rows in the document
 
 export const room = {
@@ -56,12 +55,12 @@ export const room = {
     comm = asked.get("room") ?? "";
     rerunning = null;
     drawn = new Set();
-    show(app, at);
+    show(at);
     return () => {
       stop();
       // Another room of the same goal is shown without following it again.
       const url = new URL(location.href);
-      if (url.pathname !== `/goals/${encodeURIComponent(goal.id)}` || (url.searchParams.get("user") ?? "") !== goal.user || !app.who) goal.close();
+      if (url.pathname !== goal.path || (url.searchParams.get("user") ?? "") !== goal.user || !app.who) goal.close();
     };
   },
   key(app, event) {
@@ -69,35 +68,34 @@ export const room = {
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
       if (event.target.closest("[role=tablist], [role=toolbar]")) return;
       event.preventDefault();
-      step(app, event.key === "ArrowLeft" ? -1 : 1);
-    } else if (event.key === "Escape") lookAt(app, Infinity);
+      step(event.key === "ArrowLeft" ? -1 : 1);
+    } else if (event.key === "Escape") lookAt(Infinity);
   },
   before: remember,
   draw,
   after: settle,
 };
 
-const current = () => goal.story.rooms.get(comm || goal.doc.comm_id) ?? [...goal.story.rooms.values()].find((one) => !one.parent) ?? null;
+const current = () => goal.story.rooms.get(comm || goal.doc.comm_id) ?? [...goal.story.rooms.values()].find((one) => !one.parent) ?? emptyRoom("");
 
 // ---------------------------------------------------------------- time
 
 /** Show the moment of an entry, or new entries (Infinity), with the newest row below. */
-function show(app, seq) {
+function show(seq) {
   at = seq;
   first = Infinity;
   isAtEnd = true;
-  app.changed();
 }
 
-function lookAt(app, seq) {
+function lookAt(seq) {
   stop();
-  show(app, seq >= (current()?.entries.at(-1)?.seq ?? 0) ? Infinity : seq);
+  show(seq >= (current().entries.at(-1)?.seq ?? 0) ? Infinity : seq);
 }
 
-function step(app, by) {
-  const entries = current()?.entries ?? [];
+function step(by) {
+  const { entries } = current();
   const place = lastUpTo(entries, at) + by;
-  if (entries.length) lookAt(app, entries[Math.min(entries.length - 1, Math.max(0, place))].seq);
+  if (entries.length) lookAt(entries[Math.min(entries.length - 1, Math.max(0, place))].seq);
 }
 
 function stop() {
@@ -107,18 +105,16 @@ function stop() {
 
 /** Play from the shown moment, or from the beginning, four times as fast; long pauses are shortened. */
 function play(app) {
-  const entries = current()?.entries ?? [];
+  if (player) return stop();
+  const { entries } = current();
   let here = at === Infinity ? -1 : lastUpTo(entries, at);
-  if (player || !entries.length) {
-    stop();
-    return app.changed();
-  }
   const next = () => {
     here += 1;
-    show(app, here + 1 < entries.length ? entries[here].seq : Infinity);
+    show(here + 1 < entries.length ? entries[here].seq : Infinity);
     player = at === Infinity ? 0 : setTimeout(next, Math.min(1200, Math.max(60, (entries[here + 1].time - entries[here].time) / 4)));
+    app.changed();
   };
-  player = setTimeout(next, 0);
+  next();
 }
 
 // ---------------------------------------------------------------- drawing
@@ -127,40 +123,36 @@ function draw(app) {
   const { doc, problem } = goal;
   if (!doc) return page(problem ? trouble(problem, problem.status === 404 ? null : goal.read) : loading("the goal"));
   const shown = current();
-  const entry = shown && standing(shown, at);
+  const entry = standing(shown, at);
   const now = at === Infinity || !entry ? app.now() : entry.time;
-  const began = Math.min(Date.parse(doc.accepted_at), shown?.entries[0]?.time ?? Infinity);
-  const list = shown ? tasksAt(shown, at) : [];
+  const began = Math.min(Date.parse(doc.accepted_at), shown.entries[0]?.time ?? Infinity);
+  const list = tasksAt(shown, at);
   const made = filesAt([...goal.story.rooms.values()], at);
-  const team = shown ? membersAt(shown, at, list) : [];
+  const team = membersAt(shown, at, list);
   const isLive = at === Infinity && doc.result === null;
   const panels = {
     tasks: ["Tasks", list.length, () => tasks(list, now)],
-    ...(shown?.charter?.policy ? { course: ["Policy", 0, () => course(shown, at, began)] } : {}),
+    ...(shown.charter?.policy ? { course: ["Policy", 0, () => course(shown, at, began)] } : {}),
     files: ["Files", made.length, () => files(made, goal.hrefOfFile)],
-    state: ["State", 0, () => state(entry, lastUpTo(shown?.entries ?? [], at) + 1)],
+    state: ["State", 0, () => state(entry, lastUpTo(shown.entries, at) + 1)],
   };
   if (!panels[tab]) tab = "tasks";
-  const onPhone = { talk: [shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", 0], ...panels, team: ["Team", team.length], time: ["Time", 0] };
+  const onPhone = { talk: [app.turns?.in(shown.comm) ? "Your turn" : "Talk", 0], ...panels, team: ["Team", team.length], time: ["Time", 0] };
   delete onPhone.state;
   return html`${head(app, goal, at, now)}
     <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${Object.entries(onPhone).map(([name, [word, number]]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
-        open(app, panels[name] ? name : tab);
+        if (panels[name]) tab = name;
       }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
     <main id="main" class="room on-${panels[phoneTab] ? "panel" : phoneTab}" tabindex="-1">
       <nav class="side" aria-label="Rooms and members"><h2 class="h">Rooms</h2>${tree(goal.story, at, shown, goal.hrefOf)}
         <h2 class="h">Members of this room</h2>${members(team, isLive ? app.agents : null, entry?.until && Date.parse(entry.until), now)}</nav>
-      ${shown ? conversation(app, shown, entry, list, now, began) : html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${unopened()}</div></section>`}
+      ${shown.entries.length ? conversation(app, shown, entry, list, now, began) : html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${unopened()}</div></section>`}
       <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${Object.entries(panels).map(([name, [word, number]]) => html`<button
-          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => open(app, name)}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
+          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => { tab = name; }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
         <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${panels[tab][2]()}</div></aside></main>
-    ${shown?.entries.length ? timeline({ room: shown, at, began, now: app.now(), isPlaying: player !== 0, isWhole: goal.isWhole, lookAt: (seq) => lookAt(app, seq), step: (by) => step(app, by), play: () => play(app) }) : nothing}`;
-}
-
-function open(app, name) {
-  tab = name;
+    ${shown.entries.length ? timeline({ room: shown, at, began, now: app.now(), isPlaying: player !== 0, isWhole: goal.isWhole, lookAt, step, play: () => play(app) }) : nothing}`;
 }
 
 function arrows(event) {
@@ -182,13 +174,9 @@ function unopened() {
 
 /** The rows of a room that pass the filter and the search, up to the shown moment. */
 function rowsOf(app, shown) {
-  const key = `${shown.comm}|${filter}|${app.found}|${shown.rows.length}|${shown.rows[0]?.seq}|${at}`;
-  if (cache.key === key) return cache.rows;
   const wanted = app.found.toLowerCase();
   const isWanted = FILTERS[filter][2];
-  const rows = upTo(shown.rows, at).filter((row) => row.act !== "conclude" && isWanted(row) && (!wanted || `${row.speaker} ${row.lines.join(" ")}`.toLowerCase().includes(wanted)));
-  cache = { key, rows };
-  return rows;
+  return upTo(shown.rows, at).filter((row) => row.act !== "conclude" && isWanted(row) && (!wanted || `${row.speaker} ${row.lines.join(" ")}`.toLowerCase().includes(wanted)));
 }
 
 const lastWindow = (rows) => Math.max(0, rows.length - WINDOW);
@@ -208,15 +196,15 @@ function conversation(app, shown, entry, list, now, began) {
     tasks: new Map(list.map((task) => [task.task_id, task])),
     thread,
     hasAnswer: isNow && goal.doc.result !== null && !shown.parent,
-    rerun: app.may("goals:write") ? (row) => rerun(app, row) : null,
-    form: (row) => (row === rerunning ? rerunForm(app, goal, row, () => rerun(app, null)) : nothing),
+    rerun: app.may("goals:write") ? rerun : null,
+    form: (row) => (row === rerunning ? rerunForm(app, goal, row, () => rerun(null)) : nothing),
     href: goal.hrefOfFile,
   };
   const known = several(shown.entries.length, "entry", "entries");
   return html`<section class="talk" aria-label="Conversation"><div class="bar-filter" role="toolbar" aria-label="What to show">${Object.entries(FILTERS).map(([name, [word, sign]]) => html`<button class="chip" type="button"
       aria-pressed=${filter === name} @click=${() => {
         filter = filter === name ? "all" : name;
-        show(app, at);
+        show(at);
       }}>${sign ? icon(sign) : nothing}${word}${name === "problems" && problems ? ` ${problems}` : ""}</button>`)}
       <span class="muted seen">${isNow ? `${known}${goal.isWhole ? "" : ", older ones are loading"}` : `${lastUpTo(shown.entries, at) + 1} of ${known}`}</span></div>
     <div class="log" id="log" role="log" aria-label=${`Messages of ${nameOf(shown)}`} aria-live=${isNow ? "polite" : "off"} tabindex="0" @scroll=${(event) => scrolled(app, event.target, rows)}>
@@ -224,7 +212,7 @@ function conversation(app, shown, entry, list, now, began) {
       ${some.length ? html`<ol>${repeat(some, (row) => row.key, (row) => (changes(row) || !before.has(row.key) ? message(row, context) : noChange))}</ol>`
         : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
       ${later > 0 ? html`<p class="muted more">${several(later, "later row")}</p>` : nothing}</div>
-    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => show(app, at)}>Newest below</button>` : nothing}
+    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => show(at)}>Newest below</button>` : nothing}
     ${mine || floorBar(entry, list, now, began, isNow)}</section>`;
 }
 
@@ -232,7 +220,7 @@ function conversation(app, shown, entry, list, now, began) {
 const changes = (row) => isAssignment(row) || ["pause", "nested team", "conclusion"].includes(row.act) || row === rerunning;
 
 /** Show the form that runs the goal again from a row, or close it. */
-function rerun(app, row) {
+function rerun(row) {
   rerunning = row;
   drawn = new Set();
   isAtEnd = false;
@@ -273,12 +261,8 @@ function scrolled(app, log, rows) {
   isAtEnd = below < 40 && from + WINDOW >= rows.length;
   if (isAtEnd) first = Infinity;
   else if (first === Infinity) first = from;
-  if (log.scrollTop < NEAR && from > 0) {
-    first = Math.max(0, from - SHIFT);
-  } else if (below < NEAR && from + WINDOW < rows.length) {
-    first = Math.min(from + SHIFT, lastWindow(rows));
-  } else if (log.scrollTop < NEAR && !goal.isWhole) {
-    goal.older().catch(() => {});
-  }
-  if (wasAtEnd !== isAtEnd) app.changed();
+  if (log.scrollTop < NEAR && from > 0) first = Math.max(0, from - SHIFT);
+  else if (below < NEAR && from + WINDOW < rows.length) first = Math.min(from + SHIFT, lastWindow(rows));
+  else if (wasAtEnd === isAtEnd) return;
+  app.changed();
 }

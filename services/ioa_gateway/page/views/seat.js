@@ -1,7 +1,6 @@
 // A group as one of its people sees it, for the key of a seat alone: the received messages, and the turn.
 import { ask } from "../api.js";
 import { avatar, empty, html, loading, nothing, page, phasePill, pill, plain, prose, tag, timeOfDay, trouble } from "../parts/words.js";
-import { isOver } from "../room.js";
 
 const AGAIN_MS = 2000;
 
@@ -13,9 +12,7 @@ export const seat = {
   searches: "Search what you have heard",
   enter(app, { id }) {
     const [person, comm] = id.split("/");
-    let timer = 0;
-    known = null;
-    problem = null;
+    known = problem = null;
     const read = async () => {
       try {
         known = await ask(`/seats/${encodeURIComponent(person)}/groups/${encodeURIComponent(comm)}`);
@@ -23,10 +20,10 @@ export const seat = {
       } catch (error) {
         problem = app.failed(error);
       }
-      if (!(known && isOver(known.phase)) && problem?.status !== 401) timer = setTimeout(read, AGAIN_MS);
     };
     read();
-    return () => clearTimeout(timer);
+    const timer = setInterval(read, AGAIN_MS);
+    return () => clearInterval(timer);
   },
   draw(app) {
     if (!known) return page(problem ? trouble(problem) : loading("what you have heard"));

@@ -30,11 +30,7 @@ export function timeline({ room, at, began, now, isPlaying, isWhole, lookAt, ste
       <button class="btn" type="button" aria-label="One entry on" ?disabled=${at === Infinity} @click=${() => step(1)}>${icon("on")}</button>
       <button class="btn" type="button" @click=${play}>${isPlaying ? icon("wait") : icon("play")}${isPlaying ? "Stop" : "Play 4×"}</button>
       <input type="range" min="0" max=${WIDE} .value=${String(x)} aria-label="Time to look at" aria-valuetext=${moment}
-        @input=${(event) => lookAt(seqAt(Number(event.target.value)))} @keydown=${(event) => {
-          if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-          event.preventDefault();
-          step(event.key === "ArrowLeft" ? -1 : 1);
-        }}>
+        @input=${(event) => lookAt(seqAt(Number(event.target.value)))}>
       ${at === Infinity ? html`<span class="live"><span class="dot ${hasEnded ? "hollow" : "pulse is-live"}" aria-hidden="true"></span>${hasEnded ? "it has ended" : html`<b>following live</b>`}</span>`
         : html`${pill("wait", `as of ${moment}`, true)}<button class="btn main" type="button" @click=${() => lookAt(Infinity)}>${hasEnded ? "Back to the end" : "Back to live"}</button>`}
       <span class="muted hint">${isWhole ? nothing : "older entries are loading · "}time without work is folded · <kbd>←</kbd> <kbd>→</kbd> steps</span></div>

@@ -14,13 +14,12 @@ export const trace = {
   title: () => "Trace",
   searches: "Filter spans",
   enter(app, { id, query: asked }) {
-    const one = { path: `/goals/${encodeURIComponent(id)}`, user: asked.get("user") ?? "", doc: null, rows: [], problem: null, timer: 0, end: () => {} };
+    const one = { path: `/goals/${encodeURIComponent(id)}`, user: asked.get("user") ?? "", doc: null, rows: [], problem: null, timer: 0, end: () => { one.end = null; } };
     shown = one;
     closed = new Set();
     sheet("trace");
     open(app, one);
     return () => {
-      shown = null;
       clearTimeout(one.timer);
       one.end();
     };
@@ -33,7 +32,7 @@ async function open(app, one) {
   const { path, user } = one;
   try {
     const { entries } = await ask(`${path}/entries${query({ user, before: NEWEST, limit: 1 })}`);
-    if (!(await read(app, one)) || shown !== one) return;
+    if (!(await read(app, one)) || !one.end) return;
     const entry = () => {
       one.timer ||= setTimeout(() => {
         one.timer = 0;
@@ -104,18 +103,16 @@ function table(app, rows) {
 
 const agentOf = (one) => one.attributes["ioa.agent_id"] ?? "";
 
-/** The tokens of a turn or a group, or of a call of a model. */
-function tokensOf({ attributes }) {
-  const [read, written] = attributes["ioa.tokens_in"] === undefined ? ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"] : ["ioa.tokens_in", "ioa.tokens_out"];
-  return (attributes[read] ?? 0) + (attributes[written] ?? 0);
-}
+/** Tokens of a turn or a group, and of a call of a model. */
+const TOKENS = ["ioa.tokens_in", "ioa.tokens_out", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"];
 
 function line(app, one, from, whole) {
   const agent = agentOf(one);
   const took = one.over - one.began;
+  const tokens = TOKENS.reduce((sum, name) => sum + (one.attributes[name] ?? 0), 0);
   return html`<tr><th scope="row"><span class="deep" .style=${`--deep:${Math.min(one.path.length, 12)};--leaf:${one.parts ? 0 : 1}`}>${one.parts ? html`<button class="btn quiet icon" type="button"
       aria-expanded=${!closed.has(one.span_id)} aria-label=${`Parts of ${one.name}`} @click=${() => { if (!closed.delete(one.span_id)) closed.add(one.span_id); }}>${closed.has(one.span_id) ? "▸" : "▾"}</button>` : nothing}<span>${named(one)}</span>${one.failure ? pill("bad", one.failure.replaceAll("_", " ")) : nothing}</span></th>
-    <td>${agent ? html`<span class="whose" title=${agent}>${avatar(agent)}<span>${agent}</span></span>` : nothing}</td><td class="num">${took < 1000 ? `${took} ms` : span(took)}</td><td class="num">${tokensOf(one) ? count(tokensOf(one)) : ""}</td>
+    <td>${agent ? html`<span class="whose" title=${agent}>${avatar(agent)}<span>${agent}</span></span>` : nothing}</td><td class="num">${took < 1000 ? `${took} ms` : span(took)}</td><td class="num">${tokens ? count(tokens) : ""}</td>
     <td><span class="when" title=${`from ${timeOfDay(one.began)} on`}><i class=${one.failure ? "failed" : ""} .style=${`margin-left:${(100 * (one.began - from)) / whole}%;width:${(100 * took) / whole}%`}></i></span></td></tr>`;
 }
 

@@ -20,7 +20,7 @@ function draftOf(waits) {
   const key = keyOf(waits);
   if (!drafts.has(key)) {
     const first = waits.acts?.find((one) => one.legal);
-    drafts.set(key, { act: first?.act ?? "say", text: "", choose: "", named: [], fields: {}, isSending: false, isAway: false, problem: null });
+    drafts.set(key, { act: first?.act ?? "say", text: "", choose: "", named: [], fields: new Map(), isSending: false, isAway: false, problem: null });
   }
   return drafts.get(key);
 }
@@ -39,8 +39,8 @@ export function turn(app, waits) {
   }} @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.requestSubmit()}>
     ${isQuestion ? question(app, waits, draft, set) : speaking(app, waits, draft, set)}
     ${draft.problem ? banner(draft.problem, "") : nothing}
-    <div class="row send">${isQuestion || waits.again ? nothing : onward(app, waits, draft, set)}<span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
-      <button class="btn main end2" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : button}</button></div></form>`;
+    <div class="row send">${isQuestion || waits.again ? nothing : onward(waits, draft, set)}<span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
+      <button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : button}</button></div></form>`;
 }
 
 /** The form of a person's turn. */
@@ -52,11 +52,11 @@ function speaking(app, waits, draft, set) {
     ${waits.again ? html`<p class="hint">Your draft was passed. Say it again as it is, and all members hear it.</p>` : html`
     <div class="row">${choices("What you do", "act", waits.acts.map((one) => one.act), draft.act, set("act"), (act) => html`${icon(SIGNS[act])}${wordOf(act, waits)}`, (act) => !waits.acts.find((one) => one.act === act).legal)}
       ${reasons.size ? html`<span class="hint">${[...reasons].map(([why, some]) => `${some.map((one) => wordOf(one.act, waits).toLowerCase()).join(", ")}: ${why}`).join("; ")}</span>` : nothing}</div>
-    ${draft.act === "decide" ? decision(app, waits, draft, set) : nothing}
+    ${draft.act === "decide" ? decision(waits, draft, set) : nothing}
     ${draft.act === "say" && waits.draft ? html`<p class="hint">What you say is a draft: others hear it once it is passed.</p>` : nothing}
     ${draft.act === "say" && waits.guards.length ? html`<p class="hint">Your words: ${waits.guards.join("; ")}.</p>` : nothing}
     <textarea aria-label=${label} placeholder=${hint} rows="3" ?required=${waits.kind === "conclude"} .value=${draft.text} @input=${set("text")}></textarea>
-    ${waits.kind === "say" && waits.form.length && ["say", "conclude"].includes(draft.act) ? html`<div class="row">${waits.form.map((blank) => field(app, blank, draft))}</div>` : nothing}`}`;
+    ${waits.kind === "say" && waits.form.length && ["say", "conclude"].includes(draft.act) ? html`<div class="row">${waits.form.map((blank) => field(blank, draft))}</div>` : nothing}`}`;
 }
 
 /** The form of a question to the user of a goal. */
@@ -74,7 +74,7 @@ const choices = (label, name, values, chosen, change, shown = (value) => value, 
   <input type="radio" name=${name} value=${value} required .checked=${chosen === value} ?disabled=${isOff(value)} @change=${change}>${shown(value)}</label>`)}</div>`;
 
 /** Agents to choose from, at most `most` of them. */
-const checks = (app, draft, label, agents, most = Infinity) => html`<fieldset class="row some"><legend class="hint">${label}</legend>${agents.map((agent) => html`<label><input type="checkbox"
+const checks = (draft, label, agents, most = Infinity) => html`<fieldset class="row some"><legend class="hint">${label}</legend>${agents.map((agent) => html`<label><input type="checkbox"
   .checked=${draft.named.includes(agent)} ?disabled=${!draft.named.includes(agent) && draft.named.length >= most} @change=${(event) => {
     draft.named = event.target.checked ? [...draft.named, agent] : draft.named.filter((one) => one !== agent);
   }}>${agent}</label>`)}</fieldset>`;
@@ -102,17 +102,17 @@ function textOf(waits, draft) {
 }
 
 /** The options of a decision, and the members that an option names. */
-function decision(app, waits, draft, set) {
+function decision(waits, draft, set) {
   const named = waits.members[draft.choose];
   return html`<div class="row">${choices("Your decision", "choose", waits.options, draft.choose, set("choose"), (one) => html`${one}${one === waits.default ? html` <span class="muted">(if you say nothing)</span>` : nothing}`)}</div>
-    ${named ? checks(app, draft, "Whom", named) : nothing}`;
+    ${named ? checks(draft, "Whom", named) : nothing}`;
 }
 
 /** A field of a form. */
-function field(app, { name, kind, values, lowest, highest, required, told }, draft) {
-  const value = Object.hasOwn(draft.fields, name) ? draft.fields[name] : "";
+function field({ name, kind, values, lowest, highest, required, told }, draft) {
+  const value = draft.fields.get(name) ?? "";
   const set = (event) => {
-    draft.fields = { ...draft.fields, [name]: event.target.value };
+    draft.fields.set(name, event.target.value);
     draft.problem = null;
   };
   const options = kind === "yes_no" ? ["yes", "no"] : values;
@@ -123,14 +123,14 @@ function field(app, { name, kind, values, lowest, highest, required, told }, dra
 }
 
 /** Who speaks next, or where the group goes on; of a conclusion, whether the goal is reached. */
-function onward(app, waits, draft, set) {
+function onward(waits, draft, set) {
   if (waits.kind === "conclude") return html`<label class="blank"><span>The goal is</span>${menu("The goal is", draft.choose, [["", "reached"], ["failed", "not reached"]], set("choose"))}</label>`;
   const ways = waits.go.filter((way) => way !== "end").map((way) => [way, `on to ${way}`]);
   if (draft.act !== "say" || !(ways.length + waits.next_speakers.length)) return nothing;
   if (waits.most <= 1) {
     return html`<label><span class="wide">Next: </span>${menu("Who speaks next", draft.choose, [["", "as the policy says"], ...waits.next_speakers.map((agent) => [agent]), ...ways], set("choose"))}</label>`;
   }
-  return html`${draft.choose ? nothing : checks(app, draft, `Next, ${waits.most} at most`, waits.next_speakers, waits.most)}
+  return html`${draft.choose ? nothing : checks(draft, `Next, ${waits.most} at most`, waits.next_speakers, waits.most)}
     ${ways.length ? menu("Where the group goes on", draft.choose, [["", "stays here"], ...ways], set("choose")) : nothing}`;
 }
 
@@ -147,7 +147,7 @@ function payloadOf(waits, { act, text, choose, named, fields }) {
   if (act === "pass") return { passes: true, text };
   if (act === "decide") return { text, choose, fields: waits.members[choose] ? { members: named.join(",") } : {} };
   const chosen = act === "conclude" && waits.kind === "say" ? "end" : choose || named.join(",");
-  const filled = Object.entries(fields).filter(([, value]) => value !== "");
+  const filled = [...fields].filter(([, value]) => value !== "");
   return { text, ...(chosen ? { choose: chosen } : {}), fields: Object.fromEntries(filled) };
 }
 
