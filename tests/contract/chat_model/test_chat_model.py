@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.ports.chat_model import ChatModel, ModelAnswer
 from ioa.testing import ChatModelContract, ScriptedModel
-from tests.unit.agent.model.http_script import Line, serving
+from tests.rig.http_script import Line, serving
 
 
 class TestScriptedModel(ChatModelContract):

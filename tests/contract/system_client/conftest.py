@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from ioa.concurrency import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_plane
 from tests.contract.system_client.members import ADA, BOB, Members
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Keep logs out of the way: outside a process they are drawn in colour, which takes longer than a loop may be held up."""
-    with capture_logs():
-        yield
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from ioa.runtime.process import StopSignal
 from ioa_testkit.planes import Plane, open_plane
 from tests.rig.agent_stores import UnreliableStore
 from tests.rig.deadline import eventually
-from tests.unit.agent.model.http_script import Line, completion, serving
+from tests.rig.http_script import Line, completion, serving
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -20,13 +19,10 @@ from ioa.agent.function_brain import MAX_INSTRUCTIONS_BYTES, FunctionBrain
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.worker_pool import WorkerPool
-from ioa.agent.turn_view import Said
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
-from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
-from ioa_testkit import System
 from tests.rig.agent_stores import UnreliableStore
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
@@ -121,54 +117,6 @@ async def test_instructions_are_in_the_prompt() -> None:
     await brain.speak(_view())
     written, plain = (asked.messages[1].content for asked in model.asked)
     assert ("<instructions>\nBe kind.\n</instructions>" in written, "instructions" in plain) == (True, False)
-
-
-async def test_a_speaker_says_what_its_author_wrote(ioa_system: System) -> None:
-    """It discusses, gives out work, and concludes; no other brain is asked."""
-    views: list[TurnView] = []
-    agent = _agent("watcher")
-
-    @agent.speak
-    def speak(view: TurnView) -> Said:
-        views.append(view)
-        if not view.tasks:
-            return view.assign({"watcher": "watch the door"}, say="to be sure")
-        return view.conclude(f"{view.tasks[0].conclusion} All quiet.")
-
-    async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
-        await group["lead"].says("What do you see?", to=agent)
-        result = await group.result()
-    first = views[0]
-    assert (result.content, len(views)) == ("Watched. All quiet.", 2)
-    assert (first.goal, "DISCUSSION" in first.legal, first.team[0].agent_id) == ("Keep watch", True, "lead")
-    assert [(one.kind, one.content) for one in first.conversation] == [("message", "What do you see?")]
-
-
-async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> None:
-    """The router's reason is in `refusals`; an exception and what no builder made count as well, and no rule speaks instead.
-
-    Then the agent passes at once, and the transcript holds the reasons.
-    """
-    refusals: list[tuple[str, ...]] = []
-    agent = _agent("watcher")
-
-    @agent.speak
-    def speak(view: TurnView) -> Said:
-        refusals.append(view.refusals)
-        if len(refusals) == 1:
-            return view.say("Hello?", to="nobody")
-        if len(refusals) == 2:
-            raise ValueError("at a loss")
-        return "Hello?"  # type: ignore[return-value]
-
-    async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
-        await group["lead"].says("What do you see?", to=agent)
-        passed = (await group.next_message()).payload
-    assert [len(told) for told in refusals] == [0, 1, 2]
-    place = r"speak raised ValueError: at a loss \(test_function_brain\.py:\d+\)"
-    assert "nobody" in refusals[1][0] and re.fullmatch(place, refusals[2][1])
-    assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
-    assert [why in passed.content for why in (*refusals[2], "returned str")] == [True] * 3
 
 
 def test_an_agent_that_only_speaks_declines_all_tasks() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -115,21 +113,3 @@ def test_a_text_in_the_place_of_a_list_is_refused(listed: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{listed} is one text") as caught:
         Agent("tester", description="Is tested", **{listed: "say hello"})  # type: ignore[arg-type]
     assert caught.value.hint == f"Write {listed}=['say hello']."
-
-
-def test_an_authors_file_loads_no_more_than_a_card_needs() -> None:
-    """Neither what serves agents nor what only a model, a browser or a server of tools needs."""
-    code = "import sys; from ioa import Agent, ModelAgent, TaskContext; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    kept_out = {
-        "httpx",
-        "nats",
-        "sqlite3",
-        "mcp",
-        "playwright",
-        "ioa.agent.model",
-        "ioa.agent.agent_runtime",
-        "ioa.group",
-        "ioa.react",
-    }
-    assert kept_out & set(loaded) == set()

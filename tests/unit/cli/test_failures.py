@@ -95,14 +95,3 @@ def test_values_that_cannot_be_are_named(arguments: list[str], message: str) -> 
     """Each wrong value exits with 2 and a sentence that names it, before anything is started."""
     result = CliRunner().invoke(app, [*arguments, "--json"])
     assert (result.exit_code, message in json.loads(result.stderr)["message"]) == (2, True), result.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments", [["goals"], ["groups"], ["agents"], ["run", "Greet Ada"], ["goal", "show", "x"], ["agents", "search", "x"]]
-)
-def test_without_a_system_every_command_says_so(arguments: list[str]) -> None:
-    """Nothing in reach exits with 3 and names the addresses that were tried."""
-    url = "nats://127.0.0.1:9"
-    result = CliRunner().invoke(app, [*arguments, "--url", url, "--json"])
-    error = json.loads(result.stderr)
-    assert (result.exit_code, result.stdout, error["code"], url in error["message"]) == (3, "", "unavailable", True)

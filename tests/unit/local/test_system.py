@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from ioa.local.pool import Pool, PooledAgent
@@ -36,9 +34,3 @@ def test_agents_share_a_process_unless_they_request_their_own() -> None:
         "agent-d-agent": (["d.py:agent"], data | {"CITY": "Bonn"}),
         "agent-e-agent": (["e.py:agent"], data),
     }
-
-
-def test_up_imports_no_client_before_it_starts_the_programs() -> None:
-    """Its import delays the start of the services."""
-    program = "import sys, ioa.cli.main, ioa.cli.up; sys.exit('nats' in sys.modules or 'prometheus_client' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)

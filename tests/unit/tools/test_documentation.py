@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
+import shlex
 import tomllib
 from importlib import import_module
 from importlib.util import find_spec
@@ -46,8 +46,7 @@ def test_every_block_of_a_page_can_be_read(page: Path) -> None:
             case "toml":
                 tomllib.loads(block.body)
             case "sh":
-                checked = subprocess.run(["bash", "-n"], input=block.body, capture_output=True, text=True, check=False)
-                assert checked.returncode == 0, f"{page.name}:{block.line}: {checked.stderr}"
+                shlex.split(block.body, comments=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ioa import Agent
 from ioa.client.rehearsal import read_script, rehearse
-from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import read_toml
-from ioa_testkit import System
 from tests.packaging.readme_session import blocks_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def _blocks(page: str, kind: str) -> list[str]:
+def page_blocks(page: str, kind: str) -> list[str]:
+    """Return the blocks of one kind on a page."""
     return [
         block.body for block in blocks_of((DOCS / page).read_text(encoding="utf-8"), also=("yaml", "toml")) if block.kind == kind
     ]
 
 
 PAGES = ("from-other-systems.md", "teams-tutorial.md", "teams.md")
-TEAMS = [(page, text) for page in PAGES for text in _blocks(page, "toml") if "[[nodes]]" in text]
+TEAMS = [(page, text) for page in PAGES for text in page_blocks(page, "toml") if "[[nodes]]" in text]
 
 
 @pytest.mark.parametrize(("page", "text"), TEAMS)
@@ -38,19 +35,6 @@ def test_a_team_on_a_page_is_one(page: str, text: str) -> None:
 
 def test_fork_on_the_page_takes_both_exits_in_the_chosen_order() -> None:
     """The report is written when both parts are done."""
-    [text] = [one for one in _blocks("teams.md", "toml") if 'team   = "report"' in one]
+    [text] = [one for one in page_blocks("teams.md", "toml") if 'team   = "report"' in one]
     played = [[turn.node for turn in rehearse(read_toml(text), read_script(one))] for one in ("", "editor > cost: Money first.")]
     assert played == [["outline", "build", "cost", "report", ""], ["outline", "cost", "build", "report", ""]]
-
-
-async def test_the_tutorial_does_what_it_says(ioa_system: System) -> None:
-    """The page's agents bake twice, and the second recipe is the result."""
-    agents: list[Agent] = []
-    for body in _blocks("teams-tutorial.md", "python"):
-        names: dict[str, Any] = {"__name__": "page"}
-        exec(compile(body, "teams-tutorial.md", "exec"), names)
-        agents.append(names["agent"])
-    [text] = _blocks("teams-tutorial.md", "toml")
-    team = read_toml(text)
-    done = await ioa_system.run(order_of(team.goal, team=team), agents=agents)
-    assert (done.succeeded, done.result.content) == (True, "Flour, eggs and butter, and less sugar")

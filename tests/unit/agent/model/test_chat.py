@@ -8,23 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
+from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskError
 from ioa.agent.conversation import GivenOut, Heard, given_out
-from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.model import Budget
 from ioa.agent.model.chat import ModelChat
 from ioa.agent.model.task import ask_model
-from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.errors import from_wire, row_of
-from ioa.hosting.brains import open_minds
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.ports.meter import Meter
-from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
-from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, RejectedTask, TaskSpec
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, RejectedTask, TaskSpec
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.chat_model_contract import Count
-from ioa_testkit import System
 from tests.unit.agent.model.golden_prompts import give, group, report
 from tests.unit.agent.model.situations import ANN, BOB, CARL, shown
 
@@ -89,50 +85,6 @@ async def test_an_answer_is_never_allowed_more_than_is_left() -> None:
     assert [one.limits.max_tokens for one in model.asked] == [70, 50]
 
 
-async def test_a_group_whose_budget_is_spent_lets_its_tasks_ask_no_more(ioa_system: System) -> None:
-    """Its share is nine tenths, and what it has used and not reported yet counts: the second question is never sent."""
-    model = ScriptedModel(lambda asked: ModelAnswer("Hello.", prompt_tokens=80, answer_tokens=40))
-    agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"], model=model, brain=RuleBrain())
-
-    @agent.task
-    async def run(task: str, ctx: TaskContext) -> str:
-        for _ in range(3):
-            await ctx.chat(task)
-        return "never"
-
-    goal = await ioa_system.run(GoalOrder(goal="say hello to Ada", max_tokens=100), agents=[agent])
-    assert (len(model.asked), goal.succeeded) == (1, False)
-    assert model.asked[0].limits.max_tokens == 90
-
-
-async def test_a_task_knows_who_asked_and_what_was_said(ioa_system: System) -> None:
-    """The conversation, the team, the reason and the ids are those of its group."""
-    seen: list[TaskContext] = []
-    agent = Agent("cook", description="Cooks", examples=["cook"])
-
-    @agent.task
-    def run(task: str, ctx: TaskContext) -> str:
-        seen.append(ctx)
-        ctx.trace({"step": 1})
-        return "Cooked."
-
-    async with ioa_system.group("a dinner", agent=agent, members=["lead", "guest"]) as group:
-        await group["lead"].says("Fish, please.", to="guest")
-        await group["guest"].asks("cook", "cook fish")
-        await group["guest"].asks("cook", "cook rice")
-        results = [message.payload for message in group.messages(by="cook") if isinstance(message.payload, InformTaskResult)]
-    ctx = seen[1]
-    assert (ctx.asked_by, ctx.comm_id) == ("guest", comm_id_of_goal(ctx.goal_id))
-    assert [(mate.agent_id, mate.online) for mate in ctx.team] == [("lead", True), ("guest", True)]
-    assert [(one.sender, one.kind, one.content, one.assignee) for one in ctx.conversation] == [
-        ("lead", "message", "Fish, please.", None),
-        ("guest", "task", "cook fish", "cook"),
-        ("cook", "result", "Cooked.", "cook"),
-        ("guest", "task", "cook rice", "cook"),
-    ]
-    assert [(one.artifacts, [trace.name for trace in one.traces]) for one in results] == [((), ["trace.jsonl"])] * 2
-
-
 @pytest.mark.parametrize(("uses", "assignee", "told"), [(("t1-sum",), BOB, True), ((), BOB, True), ((), CARL, False)])
 def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: AgentId, told: bool) -> None:
     """Whoever did it, or is handed what was not taken, is told what was wrong; another's new task has nothing to do with it."""
@@ -195,15 +147,3 @@ def test_model_agent_without_valid_instructions_is_rejected() -> None:
         ModelAgent("writer", description="Writes")
     with pytest.raises(InvalidInputError, match="8,000 are allowed"):
         Agent("writer", description="Writes", instructions="x" * 8_001)
-
-
-async def test_an_agents_own_model_works_for_it(ioa_system: System) -> None:
-    """In the place of the one that the process has; its author's brain decides what it says, else its model does."""
-    own, shared = ScriptedModel(["Good day!"]), ScriptedModel([])
-    agent = ModelAgent(
-        "writer", "Writes letters", examples=["write a letter"], instructions="Be kind.", model=own, brain=RuleBrain()
-    )
-    goal = await ioa_system.run("write a letter", agents=[agent], model=shared)
-    assert (goal.succeeded, goal.content, shared.asked) == (True, "Good day!", [])
-    async with open_minds([Agent("writer", "Writes letters", model=own)], {}) as [mind]:
-        assert isinstance(mind.brain, ModelBrain) and mind.chat is not None

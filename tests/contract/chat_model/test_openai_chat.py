@@ -20,7 +20,7 @@ from ioa.agent.model import answers
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError
 from ioa.testing.chat_model_contract import ASKED, HISTORY, QUESTION, TOOL, Count
-from tests.unit.agent.model.http_script import Line, chunk, completion, refused, serving, streamed
+from tests.rig.http_script import Line, chunk, completion, refused, serving, streamed
 
 KEY = "sk-very-secret"
 LIMITS = AnswerLimits(max_tokens=50, timeout=timedelta(seconds=20), cache_key="same start")

@@ -11,7 +11,7 @@ from pathlib import Path
 from ioa import adopt
 from ioa.adopt import a2a
 from ioa.hosting.agent import Agent
-from tests.unit.adopt.servers import A2aServer, WebhookServer, serving
+from tests.contract.adopt.servers import A2aServer, WebhookServer, serving
 
 DOES = "Does its tasks"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ioa_testkit import System
+from tests.contract.testkit.agents import counter, translator
 from tests.packaging.readme_session import blocks_of
-from tests.unit.testkit.agents import counter, translator
 
 _PAGE = (Path(__file__).parents[3] / "docs" / "client.md").read_text(encoding="utf-8")
 

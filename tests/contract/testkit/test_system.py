@@ -12,7 +12,7 @@ from ioa import Agent, InvalidInputError
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa_testkit import ScriptError, System
-from tests.unit.testkit.agents import counter, hanging, translator
+from tests.contract.testkit.agents import counter, hanging, translator
 
 
 async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:

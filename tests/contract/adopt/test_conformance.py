@@ -9,8 +9,8 @@ import pytest
 
 from ioa import adopt
 from ioa.testing.conformance import CASES, Case
+from tests.contract.adopt.rows import LACKS, ROWS
 from tests.frameworks.test_frameworks import FRAMEWORKS
-from tests.unit.adopt.rows import LACKS, ROWS
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

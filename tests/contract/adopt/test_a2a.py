@@ -14,7 +14,7 @@ from ioa import DeclinedError, InvalidInputError, IoaError, TaskError
 from ioa.adapters import ssrf
 from ioa.adopt import a2a
 from ioa.testing import RecordingContext
-from tests.unit.adopt.servers import Reply, Request, serving
+from tests.contract.adopt.servers import Reply, Request, serving
 
 Json = dict[str, Any]
 WORDS: Json = {"kind": "message", "messageId": "r1", "role": "agent", "parts": [{"kind": "text", "text": "Sun over Tarn"}]}

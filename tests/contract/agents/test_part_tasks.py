@@ -10,8 +10,8 @@ from ioa.protocol.team import read_toml
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
+from tests.contract.agents.test_parts import agent, answered, concluded, said
 from tests.unit.agent.stories import folded
-from tests.unit.agent.test_parts import agent, answered, concluded, said
 from tests.unit.group.scenario import START
 from tests.unit.group.test_policy import group
 

@@ -15,7 +15,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import comm_id_of_goal
 from ioa.protocol.messages import InformTaskProgress
 from ioa_testkit import System
-from tests.unit.agent.model.http_script import COUNTED, chunk, serving, streamed
+from tests.rig.http_script import COUNTED, chunk, serving, streamed
 
 
 async def test_client_that_follows_a_goal_receives_drafts(ioa_system: System) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ioa import InvalidInputError
 from ioa_testkit import ScriptError, System
-from tests.unit.testkit.agents import hanging, translator
+from tests.contract.testkit.agents import hanging, translator
 
 
 async def test_tasks_run_beside_the_discussion_and_feed_each_other(ioa_system: System) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 
 import pytest
@@ -23,8 +21,8 @@ from ioa.telemetry import live_spans
 from ioa.testing import ScriptedModel
 from ioa_testkit import System
 from ioa_testkit.finished import FinishedGoal
+from tests.contract.agents.test_parts import ORDER, agent
 from tests.rig.trace_receiver import trace_receiver
-from tests.unit.agent.test_parts import ORDER, agent
 
 _WANTED = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
 _UNWANTED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
@@ -112,10 +110,3 @@ async def test_nothing_is_traced_that_nobody_wants(ioa_system: System) -> None:
             goal = GoalOrder(goal="count the words", agent="counter", traceparent=_UNWANTED)
             await ioa_system.run(goal, agents=[_counter([])])
     assert (_spans(got), live_spans.is_traced()) == ([], False)
-
-
-def test_nothing_is_imported_for_it() -> None:
-    """An agent's process without an endpoint, and a router's with one, start without OpenTelemetry."""
-    listed = "import sys, ioa.hosting.host, ioa_router.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
-    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True, env=_WANTED)
-    assert "opentelemetry" not in done.stdout.split()

@@ -13,8 +13,8 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.usage import MAX_COUNT
 from ioa.testing.chat_model_contract import LIMITS, QUESTION, TOOL
-from tests.unit.agent.model.http_script import COUNTED, DONE, Line, chunk, completion, serving, streamed
-from tests.unit.agent.model.test_openai_chat import chat
+from tests.contract.chat_model.test_openai_chat import chat
+from tests.rig.http_script import COUNTED, DONE, Line, chunk, completion, serving, streamed
 
 TEXT = "Ocean waves rise."
 TEXT_EVENTS = (chunk(role="assistant", content=""), chunk(content="Ocean waves "), chunk("stop", content="rise."))

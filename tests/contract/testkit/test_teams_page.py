@@ -9,12 +9,14 @@ from typing import Any
 
 from ioa import Agent, GoalOrder, TurnView
 from ioa.ports.brain import TeamLaunch
+from ioa.protocol.goal_order import order_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team import team_of
+from ioa.protocol.team import read_toml, team_of
 from ioa.testing import ScriptedBrain
 from ioa_testkit import System
 from tests.packaging.readme_session import blocks_of
+from tests.unit.tools.test_team_pages import page_blocks
 
 _BLOCKS = blocks_of((Path(__file__).parents[3] / "docs" / "teams.md").read_text(encoding="utf-8"), also=("toml",))
 
@@ -99,3 +101,16 @@ async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -
     plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("ann"), AgentId("bob")))])
     finished = await ioa_system.run(order, agents=[colours[name] for name in ("asking", "ann", "bob")], brain=plan)
     assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "{'red': 2, 'blue': 0}")
+
+
+async def test_the_tutorial_does_what_it_says(ioa_system: System) -> None:
+    """The page's agents bake twice, and the second recipe is the result."""
+    agents: list[Agent] = []
+    for body in page_blocks("teams-tutorial.md", "python"):
+        names: dict[str, Any] = {"__name__": "page"}
+        exec(compile(body, "teams-tutorial.md", "exec"), names)
+        agents.append(names["agent"])
+    [text] = page_blocks("teams-tutorial.md", "toml")
+    team = read_toml(text)
+    done = await ioa_system.run(order_of(team.goal, team=team), agents=agents)
+    assert (done.succeeded, done.result.content) == (True, "Flour, eggs and butter, and less sugar")

@@ -13,7 +13,7 @@ from ioa.cli.up import report_model
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import budget_of
 from ioa.hosting.configured_model import ask_model, model_of
-from tests.unit.agent.model.http_script import Line, completion, serving
+from tests.rig.http_script import Line, completion, serving
 
 KEY = "sk-very-secret-indeed"
 

@@ -19,8 +19,8 @@ from ioa.hosting.agent import Agent
 from ioa.testing import RecordingContext, ScriptedModel, input_file
 from ioa.testing.foreign_agent import ForeignAgent
 from ioa_testkit import System
-from tests.unit.adopt.rows import DOES, ROWS, mcp_server
-from tests.unit.adopt.servers import Reply, Request, serving
+from tests.contract.adopt.rows import DOES, ROWS, mcp_server
+from tests.contract.adopt.servers import Reply, Request, serving
 
 
 async def _run(agent: Agent, ctx: RecordingContext, task: str = "do it") -> str:
