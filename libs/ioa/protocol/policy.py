@@ -82,7 +82,8 @@ Seconds = Annotated[timedelta, BeforeValidator(_no_text), Field(gt=timedelta(0),
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a suggestion for a misspelled name, as the end of a sentence; empty if no name is similar."""
-    close = get_close_matches(name[:64], list(islice(known, 256)), n=1)
+    names = list(islice(known, 256))
+    close = [one for one in names if len(one) > 1 and name.startswith(one)] or get_close_matches(name[:64], names, n=1)
     return f"; did you mean `{close[0]}`?" if close else ""
 
 

@@ -21,4 +21,4 @@ async def test_member_with_whose_role_the_state_could_grow_too_large_is_rejected
     await plane.accept(team=team)
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest))
     answer = (await plane.setup.invite(INVITE.model_copy(update={"role": "clerk"}))).answer
-    assert isinstance(answer, Rejected) and "might grow beyond 20,000 bytes" in answer.message
+    assert isinstance(answer, Rejected) and "might grow beyond 16,000 bytes" in answer.message

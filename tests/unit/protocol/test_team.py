@@ -129,7 +129,7 @@ def test_a_board_that_is_too_large_is_refused() -> None:
     assert len(team_of(document).policy.nodes) == 41  # each thing counts once, wherever it is written
     for number, node in enumerate(nodes):
         node["writes"] = [f"{'w' * 28}-{number:02}{thing:x}" for thing in range(16)]
-    with pytest.raises(TeamError, match="the state may reach 30,600 bytes"):
+    with pytest.raises(TeamError, match="the state may reach 27,772 bytes"):
         team_of(document)
 
 

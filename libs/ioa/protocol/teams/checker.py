@@ -28,12 +28,14 @@ from ioa.protocol.policy import (
 
 MAX_POLICY_BYTES = 150_000
 """Maximum bytes of an encoded policy, which is part of its goal and of the first entry of its group."""
-MAX_STATE_BYTES = 20_000
+MAX_STATE_BYTES = 16_000
 """Maximum bytes that a policy adds to the state of its group, which is part of each entry."""
 MAX_FORKS = 16
 """Maximum number of nodes that fork, and of nodes that join: checking them takes time for each pair of nodes."""
 MAX_FINDINGS = 20
-_TEXT_BYTES, _OPTION_BYTES, _VALUE_BYTES, _BOARD_BYTES, _PLACE_BYTES = 4 * MAX_FIELD_CHARS, 4 * MAX_OPTION_CHARS, 70, 40, 5_000
+_TEXT_BYTES, _OPTION_BYTES, _VALUE_BYTES, _BOARD_BYTES = 4 * MAX_FIELD_CHARS, 4 * MAX_OPTION_CHARS, 70, 40
+_COURSE_BYTES, _NODE_BYTES, _HOLDER_BYTES = 1_500, 16, 16
+"""Maximum bytes of the place in the policy: struck parts included, per node, and per holder of a role."""
 
 
 class PolicyFinding(NamedTuple):
@@ -85,7 +87,8 @@ def state_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
         sum(holders[role] for role in node.roles) * sum(sizes.get(field.kind, _VALUE_BYTES) for field in node.tested)
         for node in policy.nodes
     )
-    return _PLACE_BYTES + filled_in + _BOARD_BYTES * len({name for node in policy.nodes for name in node.writes})
+    place = _COURSE_BYTES + _NODE_BYTES * len(policy.nodes) + _HOLDER_BYTES * sum(holders.values())
+    return place + filled_in + _BOARD_BYTES * len({name for node in policy.nodes for name in node.writes})
 
 
 def _wrong_sizes(policy: Policy, holders: Mapping[str, int] | None) -> Found:
@@ -356,10 +359,7 @@ def _warnings(policy: Policy) -> Found:
             yield f"role {role.name}", "its holders never have a turn: add it to a node, or leave it out"
     yield from _doubtful_joins(policy)
     for node in policy.nodes:
-        for name in [name for name in (node.judge, node.turns.by) if name is not None and not _hears(policy, name, node)]:
-            yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
-        if not _ends_surely(node):
-            yield _at(node), f"only {_ended_by(node)}, apart from max_turns: give it `max`"
+        yield from ((_at(node), what) for what in _doubts(policy, node))
     for number, watcher in enumerate(policy.watchers, 1):
         if policy.hides and policy.role_numbers[watcher.role] not in policy.hearing_all:
             yield _at(number), f"{watcher.role} may not hear all messages that it watches: set hears_all"
@@ -372,6 +372,16 @@ def _warnings(policy: Policy) -> Found:
     except CycleError as error:
         loop = sorted(set(error.args[1]), key=list(free).index)
         yield f"nodes {listed(loop)}", "only max_turns bounds this loop: give one of them `visits`"
+
+
+def _doubts(policy: Policy, node: Node) -> Iterator[str]:
+    number = policy.node_numbers[node.name]
+    for role in [role for role in policy.speaking[number] if role in policy.secrets and policy.hearers(number, (role,)) is None]:
+        yield f"{policy.roles[role].name} is secret, and all members hear who speaks here: set heard_by"
+    for name in [name for name in (node.judge, node.turns.by) if name is not None and not _hears(policy, name, node)]:
+        yield f"{name} decides here and does not hear the messages: add it to heard_by"
+    if not _ends_surely(node):
+        yield f"only {_ended_by(node)}, apart from max_turns: give it `max`"
 
 
 def _doubtful_joins(policy: Policy) -> Found:
