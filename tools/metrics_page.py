@@ -30,7 +30,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Auth callout", ("ioa_authcallout.verifier",)),
     (
         "Gateway",
-        ("ioa_gateway.admission", "ioa_gateway.event_streams", "ioa_gateway.webhooks.delivery", "ioa_gateway.trace_export"),
+        ("ioa_gateway.admission", "ioa_gateway.event_streams", "ioa_gateway.webhooks.webhook_service", "ioa_gateway.trace_export"),
     ),
     ("Agents", ("ioa.agent.metrics",)),
 )

@@ -33,9 +33,8 @@ from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import open_server
 from ioa_gateway.settings import GatewaySettings
 from ioa_gateway.trace_export import TraceExport
-from ioa_gateway.webhooks.delivery import WebhookDelivery
 from ioa_gateway.webhooks.http_post import open_http_post
-from ioa_gateway.webhooks.notifier import Notifier
+from ioa_gateway.webhooks.webhook_service import WebhookService
 
 _log = structlog.get_logger(__name__)
 
@@ -62,9 +61,8 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
                 open_seats(own) as seats,
                 open_http_post(inside=settings.webhooks_inside) as http,
             ):
-                delivery = WebhookDelivery(hooks, system, dead, http, keyring.holder, now)
                 ended = traces.ended if is_wanted(os.environ) else lambda _result: None
-                notifier = Notifier(hooks, system, keyring.holder, now, ended)
+                webhooks = WebhookService(hooks, system, dead, http, keyring.holder, now, ended)
                 gateway = Gateway(
                     streams=streams,
                     keyring=keyring,
@@ -76,9 +74,9 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
                     seats=seats,
                     is_there=lambda: connection.is_connected,
                 )
-                webhooks = follow_webhooks(connection, dead, notifier.note_end, delivery.work)
+                consumers = follow_webhooks(connection, dead, webhooks.note_end, webhooks.deliver)
                 async with (
-                    beside(keyring.follow(), traces.keep(), webhooks, notifier.follow_questions()),
+                    beside(keyring.follow(), traces.keep(), consumers, webhooks.follow_questions()),
                     open_server(create_app(gateway, settings.hosts(port)), listening),
                 ):
                     _log.info("http_served", port=port)

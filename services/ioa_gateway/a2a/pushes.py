@@ -58,11 +58,7 @@ def describe_push(hook: Webhook) -> TaskPushNotificationConfig:
 async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller) -> bytes | None:
     """Return the body of a notification: the task without its history; None if there is nothing to send to the caller.
 
-    Args:
-        client: The client that reads the goal.
-        push: The push configuration.
-        notice: The event.
-        caller: The holder of the key that created the push configuration.
+    The caller is the holder of the key that created the push configuration.
 
     Raises:
         NotYetError: The result is not stored yet.

@@ -18,7 +18,7 @@ from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.context import ApiCall, WebhooksCall
 from ioa_gateway.request_body import JsonRoute
-from ioa_gateway.webhooks.notifier import queue_notice
+from ioa_gateway.webhooks.webhook_service import queue_notice
 
 MOST = 100
 """Maximum webhooks of a key."""

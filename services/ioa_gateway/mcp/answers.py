@@ -16,10 +16,8 @@ from ioa.protocol.texts import shortened
 from ioa_gateway.open_questions import CallerStatus
 from ioa_gateway.pagination import EntryPage
 
-MOST_LINES, MOST_ENTRIES = 60, 200
-"""Maximum lines of an answer, unless a single entry has more, and maximum entries that are read for it."""
 MOST_BYTES = 100_000
-"""Maximum bytes of the lines of an answer together, and of its result. Longer texts are cut, because models cannot read more."""
+"""Maximum bytes of a line and of a result. Longer texts are cut, because models cannot read more."""
 
 _ANSWER = "Ask your user, and call post with the answer; then call wait again, with this `after`."
 
@@ -112,37 +110,28 @@ class GoalProgress(Model):
     next: str
 
     @classmethod
-    def of(cls, found: CallerStatus, after: int, page: EntryPage | None = None) -> Self:
-        """Describe a goal, and the first lines of a page of entries.
-
-        `after` moves only past entries whose lines are all in the answer.
-        """
-        lines, size, status = list[str](), 0, found.status
-        has_more = page is not None and page.next is not None
-        for entry in page.documents if page is not None else ():
-            indent = "  " * entry["depth"]
-            new = [f"{indent}{line['speaker']} ({line['act']}): {continued(line['text'])}" for line in entry["lines"]]
-            size += sum(len(line.encode()) for line in new)
-            if lines and (len(lines) + len(new) > MOST_LINES or size > MOST_BYTES):
-                has_more = True
-                break
-            lines += [shortened(line, MOST_BYTES) for line in new]
-            after = entry["seq"]
-        ended, team = status.result and GoalEnd.of(status.result), dict[str, Any]()
+    def of(cls, found: CallerStatus, after: int, page: EntryPage) -> Self:
+        """Describe a goal, and the lines of a page of entries after a sequence."""
+        status, entries, team = found.status, page.documents, dict[str, Any]()
+        lines = [
+            shortened(f"{'  ' * entry['depth']}{line['speaker']} ({line['act']}): {continued(line['text'])}", MOST_BYTES)
+            for entry in entries
+            for line in entry["lines"]
+        ]
         if status.standing is not None:
             state = status.standing.state
             team["members"] = [member.agent_id for member in state.members]
             team["open_tasks"] = [f"{task.task_id}: {task.assignee}" for task in state.open_tasks]
             team["turns"] = state.turns_taken
-        asks = tuple(Asks.of(*one) for one in found.in_words())
-        goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
+        ended, asks = status.result and GoalEnd.of(status.result), tuple(Asks.of(*one) for one in found.in_words())
+        goes_on = "More was said." if page.next is not None else "It goes on." if ended is None else ""
         return cls(
             **team,
             goal_id=status.record.goal.goal_id,
             state=str(status.phase),
             lines=tuple(lines),
-            after=after,
+            after=entries[-1]["seq"] if entries else after,
             result=ended,
             asks=asks,
-            next=_ANSWER if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
+            next=_ANSWER if asks and page.next is None else goes_on and f"{goes_on} Call wait again, with this `after`.",
         )

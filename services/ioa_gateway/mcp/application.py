@@ -34,14 +34,16 @@ from ioa.protocol.operation.api_keys import Scope as KeyScope
 from ioa_gateway.api.goals import MAX_SEQUENCE
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
-from ioa_gateway.mcp.answers import MOST_ENTRIES, FoundAgent, FoundAgents, GoalProgress, Started
+from ioa_gateway.mcp.answers import FoundAgent, FoundAgents, GoalProgress, Started
 from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal, read_status
-from ioa_gateway.pagination import page_of
+from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.request_body import checked_json
 from ioa_gateway.sse import text_of
 
 _MAX_WAIT_SECONDS, _MAX_TURNS = 50, 40
 _MAX_FILE_BYTES = 2_000_000
+_MAX_ENTRIES, _MAX_PAGE_BYTES = 60, 250_000
+"""Maximum entries of an answer, and their maximum stored size, unless a single entry is larger."""
 _FIRST_WITH_INPUT = "2026-07-28"
 """The first version of MCP in which a tool's result can ask the client for input."""
 
@@ -174,7 +176,7 @@ async def ask_agent(
 async def get_status(context: Context, goal_id: GoalIdArgument) -> GoalProgress:
     """Return the status of a goal: members, open tasks and result, without lines."""
     call = _call(context, KeyScope.GOALS_READ)
-    return GoalProgress.of(await _read_goal(call, await call.goal(None, goal_id)), after=0)
+    return GoalProgress.of(await _read_goal(call, await call.goal(None, goal_id)), 0, EntryPage([], [], None))
 
 
 async def post(
@@ -296,5 +298,5 @@ async def _wait(context: Context, call: ApiCall, name: GoalName, seconds: float,
 
 async def _progress(call: ApiCall, found: CallerStatus, after: int = 0) -> GoalProgress:
     """Describe a goal with its lines after a sequence."""
-    page = await page_of(call.client, found.status.record.goal.name, after=after, limit=MOST_ENTRIES)
+    page = await page_of(call.client, found.status.record.goal.name, after=after, limit=_MAX_ENTRIES, max_bytes=_MAX_PAGE_BYTES)
     return GoalProgress.of(found, after, page)

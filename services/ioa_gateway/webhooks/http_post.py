@@ -45,12 +45,10 @@ class HttpPost:
         try:
             async with fail_after(WITHIN.total_seconds()):
                 addresses = await asyncio.to_thread(addresses_of, host, parts.port or PORTS[parts.scheme])
-        except TimeoutError:
-            return
         except (UnicodeError, OSError) as error:
             if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
                 raise InvalidInputError(f"The name {host} of the URL does not exist.", hint="Check its spelling.") from None
-            return
+            return  # also after a timeout
         if not self.inside and not lead_outside(addresses):
             raise InvalidInputError(f"{host} is in a private network or on this machine.", hint=_INSIDE_HINT)
 
@@ -67,8 +65,6 @@ class HttpPost:
                 response = await self.transport.handle_async_request(httpx.Request("POST", url, content=body, headers=sent))
                 await response.aclose()
                 return response.status_code
-        except TimeoutError:
-            raise UnavailableError(f"No response arrived within {WITHIN.total_seconds():.0f} s.") from None
         except (httpx.HTTPError, OSError) as error:
             raise UnavailableError(f"No response arrived ({type(error).__name__}).") from None
 

@@ -191,7 +191,7 @@ async def test_a_long_talk_is_told_whole(http: httpx.AsyncClient, members: Membe
         while pages[-1]["next"]:
             pages.append(await called(client, "wait", goal_id=goal_id, after=pages[-1]["after"]))
     said = re.findall(r"\[(\d+)\]", "".join(line for page in pages for line in page["lines"]))
-    assert ([int(one) for one in said], [len(page["lines"]) for page in pages][:-1]) == (list(range(71)), [60])
+    assert ([int(one) for one in said], len(pages)) == (list(range(71)), 2)
     assert [page["result"]["answer"] for page in pages] == ["[70]"] * len(pages)
 
 

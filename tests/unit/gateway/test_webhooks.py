@@ -25,8 +25,8 @@ from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Strea
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.api.webhooks import WebhookOrder
 from ioa_gateway.caller import Caller
-from ioa_gateway.webhooks.delivery import AT_ONCE, WebhookDelivery, again_after
 from ioa_gateway.webhooks.http_post import open_http_post
+from ioa_gateway.webhooks.webhook_service import AT_ONCE, WebhookService, again_after
 from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
 from tests.rig.memory_delivery import MemoryDeadLetters
@@ -163,7 +163,7 @@ class _Deliveries:
         goals: Any = SimpleNamespace(result=result, goal=goal)
         http: Any = SimpleNamespace(post=post)
         caller = Caller("web", LOCAL, frozenset()) if is_valid else None
-        self._delivery = WebhookDelivery(self.store, goals, self.dead, http, lambda _key_id: caller, lambda: NEW_YEAR)
+        self._service = WebhookService(self.store, goals, self.dead, http, lambda _key_id: caller, lambda: NEW_YEAR, print)
 
     async def made(self, before: timedelta = timedelta(hours=1), push: PushTarget | None = None) -> Self:
         """Store the webhook as created some time ago."""
@@ -193,7 +193,7 @@ class _Deliveries:
             comm_id=CommId("room"),
         )
         delivery = Delivery(f"ioa.v1.hook.{self._webhook_id}", encode(notice), {}, 1, "IOA_HOOKS/1", NEW_YEAR - age)
-        await self._delivery.work(delivery)
+        await self._service.deliver(delivery)
 
 
 async def test_result_that_a_replica_lacks_is_waited_for(store: NatsWebhooks) -> None:
