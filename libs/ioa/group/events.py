@@ -281,8 +281,8 @@ class TaskDecision(Decision):
 
 def kind_of(event: Event) -> Kind:
     """Find the event's row in the transition table."""
-    assert not isinstance(event, Unheard), "what a member was not told moves no group"
     if not isinstance(event, Said):
+        assert not isinstance(event, Unheard), "what a member was not told moves no group"
         return type(event)
     payload = event.message.payload
     return TaskDecision if isinstance(payload, Decision) and payload.task_id is not None else type(payload)

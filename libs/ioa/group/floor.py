@@ -69,7 +69,8 @@ def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **ch
     """Count a turn and grant the floor to the next speaker, in one copy if turns and budget are left."""
     if state.turns_left <= 1 or budget.spent_budget(state, 1):
         return grant(take_turn(state, **changed), agent_id, at, speakers=1)
-    return state.model_copy(update={**spoken(state, **changed), **granted(state, agent_id, at)})
+    changed.update(granted(state, agent_id, at), turns_taken=state.turns_taken + 1, silences=0, passes=())
+    return state.model_copy(update=changed)
 
 
 def gather(
@@ -91,8 +92,8 @@ def gather(
     """
     if (concluding := cut_short(state, at, len(agents))) is not None:
         return concluding
-    seats = tuple([Seat(agent_id=agent, until=until(state, agent, at, within)) for agent, within in agents.items()])
-    stage = Gathering(seats=seats, since=at, votes=votes, form=form)
+    seats = tuple([Seat.of_valid(agent_id=agent, until=until(state, agent, at, within)) for agent, within in agents.items()])
+    stage = Gathering.of_valid(seats=seats, since=at, votes=votes, form=form)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 
@@ -177,7 +178,7 @@ def _grant_conclusion(
 ) -> GroupState:
     speaker = living_or_substitute(state, agent_id)
     ends = until(state, speaker, at, timeout=state.limits.conclusion_timeout)
-    stage = Concluding(speaker=speaker, until=ends, forced=forced, since=at)
+    stage = Concluding.of_valid(speaker=speaker, until=ends, forced=forced, since=at)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1, **changed})
 
 

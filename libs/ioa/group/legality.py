@@ -6,7 +6,7 @@ member contains its legal messages. Rules of tasks and questions check their own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -27,11 +27,11 @@ from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.deciding import ADD, NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import check_fields, form_of, resolve_form
-from ioa.group.policy.hearing import addressees, hides, is_draft, is_reviewed
+from ioa.group.policy.hearing import addressees, hides, is_reviewed
 from ioa.group.policy.turns import may_be_named, most_named, present_hub
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
-from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState
+from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState, Member
 from ioa.group.table import TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
@@ -151,11 +151,11 @@ def offer(
     if isinstance(stage, Discussing):
         if policy is not None:
             return _offer_in(scene_of(policy, state), agent_id, narrows=narrows, chooses=chooses)
-        others = tuple([one for one in state.reachable(at or stage.since) if one != agent_id])
+        others = state.reachable(at or stage.since, but=agent_id)
         most = min(len(others), state.turns_left - 1)
         return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
     if isinstance(stage, Gathering):
-        form = resolve_form(form_of(state, policy), state, policy)
+        form = resolve_form(form_of(state, policy), state.members, policy)
         if policy is None or state.course is None:
             return Offer(form=form)
         node, able = policy.nodes[state.course.node], addressees(policy, state, agent_id) if narrows else ()
@@ -176,25 +176,32 @@ def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool, chooses: bool) 
     if course.draft is not None and course.draft.passed:
         return Offer(again=course.draft.digest)
     number = state.number_of(agent_id)
-    chosen = course.offered or (_choices(scene, number) if chooses else _NO_CHOICES)
-    return Offer(
+    offered = policy.of_members(("offer", course.node, number), state.members, _fixed_offer)
+    if not (chooses or narrows):
+        return offered
+    chosen = course.offered or _choices(scene, number)
+    return offered._replace(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
         may_conclude=END in chosen.go and floor.concluder(state) == agent_id,
-        form=resolve_form(node.form, state, policy) if node.form else (),
         most_named=chosen.most_named,
         may_ask=chosen.most_named > 1 and not node.form,
         addressees=addressees(policy, state, agent_id) if narrows else (),
-        guards=node.guards,
-        writes=node.writes,
-        invites=_invitable_roles(policy, state, agent_id) if node.invites else (),
-        reviewed=policy.reviews and is_draft(policy, state, state.members[number]),
-        asks=node.asks,
-        tasks=node.tasks,
     )
 
 
-_NO_CHOICES = Choices((), 1, ())
+def _fixed_offer(policy: Policy, members: Sequence[Member], key: tuple[str, int, int]) -> Offer:
+    """Return the offer of a member with the floor in a node, without choices."""
+    node, member = policy.nodes[key[1]], members[key[2]]
+    return Offer(
+        form=resolve_form(node.form, members, policy),
+        guards=node.guards,
+        writes=node.writes,
+        invites=_able_roles(policy, node.roles, member) if node.invites else (),
+        reviewed=is_reviewed(policy, node, member),
+        asks=node.asks,
+        tasks=node.tasks,
+    )
 
 
 def _choices(scene: Scene, me: int) -> Choices:
@@ -203,8 +210,9 @@ def _choices(scene: Scene, me: int) -> Choices:
     most, is_hub = 1, node.turns.mode == "hub"
     if is_hub and len(others) > 1 and not is_reviewed(scene.policy, node, state.members[me]):
         most = min(len(others), most_named(scene, state.turns_left))
-    exits = [] if is_hub and present_hub(scene) != me else [way for way in node.exits if way.by == "speaker"]
-    ways = tuple([way.to for way in offered_ways(scene, exits)]) if exits else ()
+    ways: tuple[str, ...] = ()
+    if node.offered and (not is_hub or present_hub(scene) == me):
+        ways = tuple([way.to for way in offered_ways(scene, node.offered)])
     if END in ways and state.tasks_left(scene.agent(me)):
         ways = tuple([one for one in ways if one != END])
     return Choices(tuple(map(scene.agent, others)), most, ways)
@@ -321,10 +329,15 @@ def _invitable_roles(policy: Policy, state: GroupState, agent_id: AgentId) -> tu
     assert where is not None
     node = policy.nodes[where.node]
     if isinstance(stage, Asking):
-        able = policy.able(policy.role_numbers) if stage.about == "watch" and ADD in stage.options else ()
+        roles: Iterable[Name] = policy.role_numbers if stage.about == "watch" and ADD in stage.options else ()
     else:
-        able = policy.able(node.roles) if node.invites and not where.opening else ()
-    more = policy.hearing_more(state.members[state.number_of(agent_id)].roles) if able else ()
+        roles = node.roles if node.invites and not where.opening else ()
+    return _able_roles(policy, roles, state.members[state.number_of(agent_id)])
+
+
+def _able_roles(policy: Policy, roles: Iterable[Name], member: Member) -> tuple[Name, ...]:
+    able = policy.able(roles)
+    more = policy.hearing_more(member.roles) if able else ()
     return tuple([role for role in able if policy.role_numbers[role] not in more])
 
 
@@ -345,13 +358,14 @@ _ALWAYS_OFFERED = (Pass, Thinking, Conclusion)
 def _check_message(state: GroupState, said: Said, policy: Policy | None) -> None:
     """Reject a message that is not part of its sender's offer."""
     payload, sender = said.message.payload, said.message.header.sender
-    if isinstance(payload, _ALWAYS_OFFERED):
-        return
-    narrows, ends = False, isinstance(payload, ConcludeGroupDiscussion)
-    chooses = ends
     if isinstance(payload, Discussion):
         narrows, ends = bool(payload.to), payload.go == END
         chooses = bool(payload.go or payload.next_speaker or payload.next_speakers or payload.question)
+    elif isinstance(payload, _ALWAYS_OFFERED):
+        return
+    else:
+        narrows, chooses = False, isinstance(payload, ConcludeGroupDiscussion)
+        ends = chooses
     offered = offer(policy, state, sender, narrows=narrows, chooses=chooses, at=said.at)
     assert offered is not None, "a member with the floor has an offer"
     if ends and (left := state.tasks_left(sender)):

@@ -152,8 +152,10 @@ def _apply(state: GroupState, event: Event, policy: Policy | None, limits: Group
 
 def _fire(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
     """Make the transition that the state calls for, if any."""
-    rule = next((rule for rule in STATE_RULES_IN[state.phase] if rule.when(state)), None)
-    return state if rule is None else rule.apply(state, event.at, policy)
+    for rule in STATE_RULES_IN[state.phase]:
+        if rule.when(state):
+            return rule.apply(state, event.at, policy)
+    return state
 
 
 def owed_effects(state: GroupState) -> tuple[Effect, ...]:

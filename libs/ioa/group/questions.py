@@ -27,7 +27,7 @@ def ask(state: GroupState, said: Said, payload: AskUser, _policy: Policy | None)
     _check(payload, said.at, state.limits.deadline)
     tasks.check_question_fits(state, payload)
     question = Question(**_asked(payload))
-    stage = Waiting(phase=Phase.PAUSED, waiter=said.message.header.sender, until=question.until, question=question)
+    stage = Waiting.of_valid(phase=Phase.PAUSED, waiter=said.message.header.sender, until=question.until, question=question)
     return floor.take_turn(state, stage=stage)
 
 

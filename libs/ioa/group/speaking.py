@@ -180,9 +180,9 @@ def _check_remark(state: GroupState, said: Said) -> Monologue | None:
 
 def forget_monologue(before: GroupState, state: GroupState, event: Event) -> GroupState:
     """Remove the monologue after any event that is not part of it."""
-    if state.monologue is None or isinstance(event, RepetitionRefused):
+    if state.monologue is None or (isinstance(event, Said) and isinstance(event.message.payload, _REMARKS)):
         return state
-    if isinstance(event, Said) and isinstance(event.message.payload, _REMARKS):
+    if isinstance(event, RepetitionRefused):
         return state
     if isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks):
         return state
@@ -214,7 +214,7 @@ def _wait_or_conclude(state: GroupState, open_tasks: Sequence[OpenTask | Waiting
         return floor.open_conclusion(state, state.owner, at)
     triggers = tuple([task.task_id for task in open_tasks])
     until = at + state.limits.pause_timeout
-    stage = Waiting(phase=Phase.PAUSED, waiter=state.stage.holder, tasks=triggers, until=until)
+    stage = Waiting.of_valid(phase=Phase.PAUSED, waiter=state.stage.holder, tasks=triggers, until=until)
     return state.model_copy(update={"stage": stage, "passes": ()})
 
 
@@ -247,7 +247,8 @@ def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy |
     else:
         fields = {} if stage.form else payload.fields
         state = count_turn(state, policy, state.number_of(sender), fields, payload.writes, **spoken)
-        state = deciding.note_watchers(policy, state, sender)
+        if policy.watchers:
+            state = deciding.note_watchers(policy, state, sender)
     return _go_on_without_seats(state, said.at, policy, payload.content)
 
 
@@ -314,7 +315,7 @@ def _note_pass(state: GroupState, holder: AgentId, cause: PassCause, at: datetim
     """Note a pass. A cause that continues counts from the begin of the turn in which it was first given."""
     before = next((one for one in state.passes if one.agent_id == holder and one.cause is cause), None)
     since = state.stage.since if isinstance(state.stage, Discussing | Concluding | Gathering | Asking) else at
-    this = before or Passed(agent_id=holder, cause=cause, since=since)
+    this = before or Passed.of_valid(agent_id=holder, cause=cause, since=since)
     return state.model_copy(update={"passes": (*(one for one in state.passes if one.agent_id != holder), this)})
 
 

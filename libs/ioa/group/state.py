@@ -633,9 +633,9 @@ class GroupState(GoalReference):
     def phase(self) -> Phase:
         """The phase as the protocol names it; to a member that hears nothing of it the group is discussing."""
         stage = self.stage
-        if isinstance(stage, Ended):
-            return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
-        return Phase.DISCUSSING if isinstance(stage, Elsewhere) else stage.phase
+        if isinstance(stage.phase, Phase):
+            return stage.phase
+        return _PHASE_OF_END.get(stage.reason, Phase.FAILED) if isinstance(stage, Ended) else Phase.DISCUSSING
 
     @property
     def forced(self) -> ForcedReason | None:
@@ -773,8 +773,8 @@ class GroupState(GoalReference):
         """Return how long a member may work on a task without a report."""
         return self.patience_of(assignee) or self.limits.task_lease
 
-    def reachable(self, at: datetime) -> tuple[AgentId, ...]:
-        """Return the living members, and those lost for less than a floor timeout, which may be named as speaker or assignee.
+    def reachable(self, at: datetime, but: AgentId | None = None) -> tuple[AgentId, ...]:
+        """Return the other living members, and those lost for less than a floor timeout, which may be named as speaker or assignee.
 
         A member that is lost so briefly has usually returned before its turn.
         """
@@ -783,7 +783,9 @@ class GroupState(GoalReference):
             [
                 member.agent_id
                 for member in self.members
-                if not member.removed and (not member.lost or (member.lost_at is not None and member.lost_at > long_ago))
+                if not member.removed
+                and (not member.lost or (member.lost_at is not None and member.lost_at > long_ago))
+                and member.agent_id != but
             ]
         )
 

@@ -83,11 +83,11 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
     ]
     added = tuple([task if task.after else _start(state, task, said.at, absent) for task in waiting])
     if mode is TaskMode.SYNC:
-        stage = Waiting(phase=Phase.ASSIGNED, waiter=sender, tasks=tuple([task.task_id for task in added]))
+        stage = Waiting.of_valid(phase=Phase.ASSIGNED, waiter=sender, tasks=tuple([task.task_id for task in added]))
     else:
         starting = tuple([task.task_id for task in added if isinstance(task, OpenTask)])
         until = said.at + state.limits.floor_timeout
-        stage = Waiting(phase=Phase.AWAITING_ACKS, waiter=sender, tasks=starting, until=until)
+        stage = Waiting.of_valid(phase=Phase.AWAITING_ACKS, waiter=sender, tasks=starting, until=until)
     return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *added))
 
 
@@ -102,7 +102,7 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
     if unknown := untold(state, payload.triggers, sender):
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
     known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.telling(sender)(task)])
-    stage = Waiting(phase=Phase.PAUSED, waiter=sender, tasks=known, until=said.at + state.limits.pause_timeout)
+    stage = Waiting.of_valid(phase=Phase.PAUSED, waiter=sender, tasks=known, until=said.at + state.limits.pause_timeout)
     return floor.take_turn(state, stage=stage)
 
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
@@ -17,8 +17,6 @@ _set_fields, _set_names, _set_extra, _set_private = [
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 ]
 _NO_SCHEMAS = ("default", "metadata", "serialization")
-
-M = TypeVar("M", bound=BaseModel)
 
 
 def _bound(schema: Any) -> None:
@@ -63,22 +61,23 @@ class Model(FailFast):
         if deep:
             return super().model_copy(update=update, deep=True)
         changed, names = update or {}, self.__pydantic_fields_set__
-        return _create(self.__class__, {**self.__dict__, **changed}, names if names.issuperset(changed) else names.union(changed))
+        copied = object.__new__(self.__class__)
+        _set_fields(copied, {**self.__dict__, **changed})
+        _set_names(copied, names if names.issuperset(changed) else names.union(changed))
+        _set_extra(copied, None)
+        _set_private(copied, None)
+        return copied
 
     @classmethod
     def of_valid(cls, **fields: Any) -> Self:
         """Create it from fields that were validated before; fields that are left out have their defaults."""
         defaults, names = _defaults_of(cls)
-        return _create(cls, {**defaults, **fields}, names)
-
-
-def _create(kind: type[M], fields: dict[str, Any], names: set[str]) -> M:
-    created = object.__new__(kind)
-    _set_fields(created, fields)
-    _set_names(created, names)
-    _set_extra(created, None)
-    _set_private(created, None)
-    return created
+        created = object.__new__(cls)
+        _set_fields(created, {**defaults, **fields})
+        _set_names(created, names)
+        _set_extra(created, None)
+        _set_private(created, None)
+        return created
 
 
 @cache

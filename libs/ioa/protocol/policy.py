@@ -549,6 +549,16 @@ class Node(PolicyPart):
         return next((way.judge for way in self.exits if way.judge is not None), None)
 
     @cached_property
+    def rules(self) -> tuple[Exit, ...]:
+        """The exits that are taken when a condition holds."""
+        return tuple([way for way in self.exits if way.by == "rule" and way.when is not None])
+
+    @cached_property
+    def offered(self) -> tuple[Exit, ...]:
+        """The exits that a speaker chooses."""
+        return tuple([way for way in self.exits if way.by == "speaker"])
+
+    @cached_property
     def deciding(self) -> tuple[str, ...]:
         """The roles that are asked to decide here."""
         named = (self.judge, self.turns.by if self.turns.mode == "ask" else None, self.review and self.review.by)
@@ -592,6 +602,7 @@ class Watcher(PolicyPart):
         return self
 
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Roles = frozenset[int]
 """Roles by their indices in the policy."""
@@ -714,11 +725,11 @@ class Policy(PolicyPart):
     def _of_members(self) -> dict[Hashable, tuple[Any, Any]]:
         return {}
 
-    def of_members(self, key: Hashable, members: Sequence[Any], compute: Callable[[], T]) -> T:
+    def of_members(self, key: K, members: Sequence[Any], compute: Callable[[Policy, Any, K], T]) -> T:
         """Return a value that depends on the members of a group, cached for the last members, which rarely change."""
         known = self._of_members.get(key)
         if known is None or known[0] is not members:
-            known = self._of_members[key] = members, compute()
+            known = self._of_members[key] = members, compute(self, members, key)
         value: T = known[1]
         return value
 

@@ -146,7 +146,7 @@ class GroupHistory:
         policy, state, log = self.charter.policy, self.state, self._log
         offered = None if policy is None else offer(policy, state, me)
         if policy is None and isinstance(stage := state.stage, Gathering) and me in state.floor:  # routers withhold them by policy
-            offered = Offer(form=resolve_form(stage.form, state))
+            offered = Offer(form=resolve_form(stage.form, state.members))
             log = [item for item in log if not _is_of_peers(state, me, item)]
             votes = None if stage.votes is None else no_votes(stage.votes.turn, stage.votes.by, stage.form)
             state = state.model_copy(update={"stage": stage.model_copy(update={"votes": votes})})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from ioa.group.state import Concluding, Course, Ended, GroupState, Member
@@ -10,13 +11,27 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting, Memory, Node, Policy
 
 
+class Cast(NamedTuple):
+    """The holders of the roles of a node, as long as the members of the group do not change.
+
+    Attributes:
+        places: All holders, in the order of the roles, then of joining; removed members keep their place.
+        held: Holders that are not removed.
+        living: Holders that are neither removed nor lost.
+        times: The longest timeout of each holder's roles in the node; None without one.
+    """
+
+    places: tuple[int, ...]
+    held: tuple[int, ...]
+    living: tuple[int, ...]
+    times: Mapping[int, timedelta | None]
+
+
 class Scene(NamedTuple):
     """A group in a node of its policy. Members are identified by their index, in the order of joining.
 
     Attributes:
         course: The position in the policy.
-        places: The holders of the node's roles, in the order of the roles, then of joining; removed members keep their place.
-        cast: Holders that are not removed.
         present: Living members of the cast that have a turn left.
     """
 
@@ -24,14 +39,13 @@ class Scene(NamedTuple):
     state: GroupState
     course: Course
     node: Node
-    places: Sequence[int]
-    cast: tuple[int, ...]
+    cast: Cast
     present: tuple[int, ...]
 
     def with_course(self, **changed: object) -> Scene:
         """Return the same scene with a changed course."""
         course = self.course.model_copy(update=changed)
-        return self._replace(course=course, state=self.state.model_copy(update={"course": course}))
+        return Scene(self.policy, self.state.model_copy(update={"course": course}), course, self.node, self.cast, self.present)
 
     def holders(self, role: str) -> tuple[int, ...]:
         """Return the present holders of a role of the node."""
@@ -44,7 +58,7 @@ class Scene(NamedTuple):
 
     def following(self, last: int) -> Sequence[int]:
         """Return the holders of the node's roles, beginning after a member."""
-        places = self.places
+        places = self.cast.places
         at = places.index(last) + 1 if last in places else 0
         return [*places[at:], *places[:at]]
 
@@ -58,17 +72,21 @@ def scene_of(policy: Policy, state: GroupState) -> Scene:
     course, members = state.course, state.members
     assert course is not None
     number = course.node
-    places, cast, present = policy.of_members(number, members, lambda: _cast(policy, members, number))
+    cast = policy.of_members(number, members, _cast_of)
+    present = cast.living
     if course.total:
         present = tuple([one for one in present if _has_a_turn(policy, policy.speaking[number], members, course, one)])
-    return Scene(policy, state, course, policy.nodes[number], places, cast, present)
+    return Scene(policy, state, course, policy.nodes[number], cast, present)
 
 
-def _cast(policy: Policy, members: Sequence[Member], node: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return the places of a node, its cast, and the living members of the cast."""
-    places = _places(policy.speaking[node], policy.secrets, tuple([member.roles for member in members]))
-    cast = tuple([number for number in places if not members[number].removed])
-    return places, cast, tuple([number for number in cast if not members[number].lost])
+def _cast_of(policy: Policy, members: Sequence[Member], node: int) -> Cast:
+    roles = policy.speaking[node]
+    places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
+    held = tuple([number for number in places if not members[number].removed])
+    living = tuple([number for number in held if not members[number].lost])
+    times = {number: [policy.roles[role].timeout for role in roles if role in members[number].roles] for number in held}
+    longest = {number: max([time for time in some if time is not None], default=None) for number, some in times.items()}
+    return Cast(places, held, living, longest)
 
 
 def members_in_order(

@@ -6,7 +6,7 @@ Under a policy only this module decides who speaks or decides next.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, tasks
@@ -101,7 +101,7 @@ def ask(
     state = scene.state
     if (concluding := floor.cut_short(state, at, 1)) is not None:
         return concluding
-    stage = Asking(
+    stage = Asking.of_valid(
         asked=asked.agent_id,
         about=about,
         options=options,
@@ -128,7 +128,7 @@ def _asked_role(scene: Scene, about: Ask) -> str:
 
 def gather(scene: Scene, numbers: Iterable[int], at: datetime, *, votes: Votes | None = None, form: Form = ()) -> GroupState:
     """Give members of the cast a seat each."""
-    agents = {scene.agent(number): _floor_time(scene, number) for number in numbers}
+    agents = {scene.agent(number): scene.cast.times[number] for number in numbers}
     return floor.gather(scene.state, agents, at, votes=votes, form=form)
 
 
@@ -259,16 +259,10 @@ def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
     """Grant the floor to a member of the cast."""
     opens = scene.node.opens
     opening = opens is not None and opens.say != "" and speaker == opener(scene)
-    if scene.course.opening is not opening:
-        scene = scene.with_course(opening=opening)
-    return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker), speakers=1)
-
-
-def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
-    """Return the longest timeout of a speaker's roles in the node; None if they have none."""
-    policy, held = scene.policy, scene.state.members[speaker].roles
-    roles = [policy.roles[number] for number in policy.speaking[scene.course.node] if number in held]
-    return max([role.timeout for role in roles if role.timeout is not None], default=None)
+    state, course = scene.state, scene.course
+    if course.opening is not opening:
+        state = state.model_copy(update={"course": course.model_copy(update={"opening": opening})})
+    return floor.grant(state, scene.agent(speaker), at, scene.cast.times.get(speaker), speakers=1)
 
 
 def end_discussion(state: GroupState, at: datetime) -> GroupState:

@@ -101,7 +101,7 @@ def ask_reviewer(scene: Scene, author: int, said: Discussion, at: datetime) -> G
     """Count the turn of a draft, and ask its reviewer; without a present reviewer it is rejected."""
     review, before = scene.node.review, scene.course.draft
     assert review is not None
-    draft = Draft(by=author, digest=digest_of(said), tries=review.tries if before is None else before.tries)
+    draft = Draft.of_valid(by=author, digest=digest_of(said), tries=review.tries if before is None else before.tries)
     scene = scene._replace(state=floor.take_turn(scene.state, monologue=None)).with_course(draft=draft)
     return ask(scene, at, "review", (PASS, REJECT), REJECT) or _reject_finally(scene, at)
 
@@ -169,14 +169,14 @@ def note_watchers(policy: Policy, state: GroupState, speaker: AgentId) -> GroupS
     if not due:
         return state
     known = due if course.watch is None else tuple(sorted({*course.watch.due, *due}))
-    watch = Watch(due=known, then=Next(gathered=True))
+    watch = Watch.of_valid(due=known, then=Next(gathered=True))
     return state.model_copy(update={"course": course.model_copy(update={"watch": watch})})
 
 
 def ask_watchers(scene: Scene, at: datetime, due: Sequence[int], then: Next) -> GroupState:
     """Ask the first of some watchers that is present and has an option; after the last one the group goes on."""
     for place, number in enumerate(due):
-        watched = scene.with_course(watch=Watch(due=tuple(due[place:]), then=then))
+        watched = scene.with_course(watch=Watch.of_valid(due=tuple(due[place:]), then=then))
         options = (NOTHING, *_steps(scene.policy.watchers[number], scene))
         if len(options) > 1 and (asked := ask(watched, at, "watch", options, NOTHING)):
             return asked

@@ -26,9 +26,9 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
     """
     node = scene.node
     if go is not None:
-        return chosen_exit(scene, go, [way for way in node.exits if way.by == "speaker"])
-    for way in node.exits:
-        if way.by == "rule" and way.when is not None and _is_open(scene, way) and holds(way.when, scene):
+        return chosen_exit(scene, go, node.offered)
+    for way in node.rules:
+        if way.when is not None and holds(way.when, scene) and _is_open(scene, way):
             return way
     if node.max is not None:
         return last_exit(scene) if scene.course.turns >= node.max else None
@@ -208,7 +208,7 @@ def _is_told(when: Condition, field: str, scene: Scene) -> bool:
             asked = set(filter(counts, scene.present))
             return bool(asked) and asked.issubset(so)
         case "most":
-            asked = set(filter(counts, scene.cast))
+            asked = set(filter(counts, scene.cast.held))
             return 2 * len(asked.intersection(so)) > len(asked)
 
 

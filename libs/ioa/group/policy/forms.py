@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import FieldVotes, Gathering, GroupState, Votes
+from ioa.group.state import FieldVotes, Gathering, GroupState, Member, Votes
 from ioa.protocol.policy import FieldKind, FieldValue, Form, FormField, Policy
 
 YES, NO = "yes", "no"
@@ -23,9 +23,9 @@ def form_of(state: GroupState, policy: Policy | None) -> Form:
     return () if policy is None or state.course is None else policy.nodes[state.course.node].form
 
 
-def resolve_form(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> Form:
-    """Return the fields of a form in the present state, with the members that can be named as options."""
-    return tuple([_blank(field, state, policy) for field in form])
+def resolve_form(form: Iterable[FormField], members: Sequence[Member], policy: Policy | None = None) -> Form:
+    """Return the fields of a form, with the members that can be named as options."""
+    return tuple([_blank(field, members, policy) for field in form])
 
 
 def check_fields(blanks: Form, given: Mapping[str, FieldValue]) -> None:
@@ -57,8 +57,8 @@ def read_value(kind: FieldKind, written: str) -> FieldValue:
 
 def no_votes(turn: int, by: str, form: Iterable[FormField]) -> Votes:
     """Return the empty count of the answers to a question."""
-    fields = [FieldVotes(name=field.name, counts=_options(field)) for field in form]
-    return Votes.model_validate({"turn": turn, "by": by, "fields": fields})
+    fields = [FieldVotes.of_valid(name=field.name, counts=_options(field)) for field in form]
+    return Votes.of_valid(turn=turn, by=by, fields=tuple(fields))
 
 
 def with_answer(votes: Votes, form: Iterable[FormField], given: Mapping[str, FieldValue]) -> Votes:
@@ -68,11 +68,11 @@ def with_answer(votes: Votes, form: Iterable[FormField], given: Mapping[str, Fie
     return votes.model_copy(update={"fields": tuple(fields), "answered": votes.answered + 1})
 
 
-def _blank(field: FormField, state: GroupState, policy: Policy | None) -> FormField:
+def _blank(field: FormField, members: Sequence[Member], policy: Policy | None) -> FormField:
     if field.kind != "member":
         return field
     role = None if field.role is None or policy is None else policy.role_numbers[field.role]
-    values = tuple([one.agent_id for one in state.members if not one.removed and (role is None or role in one.roles)])
+    values = tuple([one.agent_id for one in members if not one.removed and (role is None or role in one.roles)])
     return field.model_copy(update={"options": values, "required": field.required and bool(values)})
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from ioa.group.events import (
     Event,
@@ -78,15 +79,19 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
         case Said(message=message) if not isinstance(state.stage, Concluding) and not isinstance(
             message.payload, ConcludeGroupDiscussion | Conclusion
         ):
-            told: Set[AgentId] = _told(policy, state, course, message)
+            told = _told(policy, state, course, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             told = frozenset([by])
         case QuestionAnswered() if isinstance(state.stage, Waiting) and state.question is not None:
             told = _hearing(policy, state, state.stage.waiter)
         case _:
             return state.hearing
-    everything = policy.of_members("all", state.members, lambda: {one.agent_id for one in state.members if hears_all(policy, one)})
-    return tuple([one for one in state.hearing if one in told or one in everything])
+    return policy.of_members(("told", told), state.members, _in_order)
+
+
+def _in_order(policy: Policy, members: Sequence[Member], key: tuple[str, frozenset[AgentId]]) -> tuple[AgentId, ...]:
+    """Return the members that receive an event that some members hear, in the order of joining."""
+    return tuple([one.agent_id for one in members if not one.removed and (one.agent_id in key[1] or hears_all(policy, one))])
 
 
 def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
@@ -97,22 +102,35 @@ def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[
     return tuple([one for one in state.hearing if one in told])
 
 
-def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
-    """Select the members that hear the message of a speaker in the present stage.
+class _Place(NamedTuple):
+    """A node, and if its parallel messages are never heard by their speakers, the member that may hear them all the same."""
+
+    node: int
+    is_apart: bool
+    hub: AgentId | None
+
+
+def _place_of(policy: Policy, state: GroupState) -> _Place:
+    course, stage = state.course, state.stage
+    assert course is not None
+    if not isinstance(stage, Gathering) or policy.nodes[course.node].turns.peers != "never":
+        return _Place(course.node, is_apart=False, hub=None)
+    return _Place(course.node, is_apart=True, hub=None if stage.votes is None else stage.votes.by)
+
+
+def hearing(policy: Policy, place: _Place, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
+    """Select the members that hear the message of a speaker.
 
     Parallel messages are perhaps never heard by the other speakers of the node.
     """
-    course, stage = state.course, state.stage
-    assert course is not None
-    roles, apart, hub = policy.hearers(course.node, speaker.roles), frozenset[int](), None
-    if isinstance(stage, Gathering) and policy.nodes[course.node].turns.peers == "never":
-        apart, hub = frozenset(policy.speaking[course.node]), stage.votes and stage.votes.by
+    roles = policy.hearers(place.node, speaker.roles)
+    apart = policy.speaking[place.node] if place.is_apart else ()
 
     def hears(one: Member) -> bool:
         if one.agent_id == speaker.agent_id or hears_all(policy, one):
             return not one.removed
         is_reached = roles is None or not roles.isdisjoint(one.roles)
-        return is_reached and not one.removed and (one.agent_id == hub or apart.isdisjoint(one.roles))
+        return is_reached and not one.removed and (one.agent_id == place.hub or not set(apart).intersection(one.roles))
 
     return list(filter(hears, among))
 
@@ -148,7 +166,7 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
         return ()
     me = state.members[state.number_of(agent_id)]
     others = as_known(policy, state.members, me)
-    return tuple([one.agent_id for one in hearing(policy, state, me, others) if one.agent_id != agent_id])
+    return tuple([one.agent_id for one in hearing(policy, _place_of(policy, state), me, others) if one.agent_id != agent_id])
 
 
 def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[Member, ...]:
@@ -156,41 +174,40 @@ def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[M
     hidden = policy.secrets.difference(to.roles)
     if not hidden or hears_all(policy, to):
         return members
-
-    def without_hidden(one: Member) -> Member:
-        return one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])})
-
-    return policy.of_members(hidden, members, lambda: tuple(map(without_hidden, members)))
+    return policy.of_members(hidden, members, _without_roles)
 
 
-def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> Set[AgentId]:
+def _without_roles(_policy: Policy, members: Sequence[Member], hidden: Collection[int]) -> tuple[Member, ...]:
+    return tuple([one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])}) for one in members])
+
+
+def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> frozenset[AgentId]:
     """Return the members that hear a message; members that hear all are added later."""
     sender, payload, stage = message.header.sender, message.payload, state.stage
     if isinstance(stage, Asking) and stage.about != "review":
-        return {sender, *(payload.members if isinstance(payload, Decision) and payload.choice == "hint" else ())}
+        hinted = payload.members if isinstance(payload, Decision) and payload.choice == "hint" else ()
+        return frozenset([sender, *hinted])
     speaker = state.members[state.number_of(sender)]
-    if isinstance(stage, Asking) or is_draft(policy, state, speaker):
+    if isinstance(stage, Asking) or (policy.reviews and is_draft(policy, state, speaker)):
         review = policy.nodes[course.node].review
         assert review is not None
         role = policy.role_numbers[review.by]
         author = speaker if course.draft is None or not isinstance(stage, Asking) else state.members[course.draft.by]
-        return {author.agent_id, *(one.agent_id for one in state.members if role in one.roles)}
+        return frozenset([author.agent_id, *(one.agent_id for one in state.members if role in one.roles)])
     if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
-        return set(told_of_tasks(policy, state, message))
+        return frozenset(told_of_tasks(policy, state, message))
     told = _hearing(policy, state, sender)
     return told & {sender, *payload.to} if isinstance(payload, Discussion) and payload.to else told
 
 
 def _hearing(policy: Policy, state: GroupState, agent_id: AgentId) -> frozenset[AgentId]:
-    speaker, course = state.members[state.number_of(agent_id)], state.course
-    assert course is not None
+    return policy.of_members((_place_of(policy, state), agent_id), state.members, _hearing_one)
 
-    def compute() -> frozenset[AgentId]:
-        return frozenset([one.agent_id for one in hearing(policy, state, speaker, state.members)])
 
-    if isinstance(state.stage, Gathering):  # those that speak in parallel may not hear each other
-        return compute()
-    return policy.of_members((course.node, speaker.agent_id), state.members, compute)
+def _hearing_one(policy: Policy, members: Sequence[Member], key: tuple[_Place, AgentId]) -> frozenset[AgentId]:
+    place, agent_id = key
+    speaker = next(one for one in members if one.agent_id == agent_id)
+    return frozenset([one.agent_id for one in hearing(policy, place, speaker, members)])
 
 
 def _task_of(state: GroupState, event: Event) -> Task | None:

@@ -37,7 +37,7 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
         return None
     if scene.node.turns.mode == "random":
         return _drawn(scene)
-    if (follower := _follower(scene)) is not None:
+    if scene.node.turns.follow and (follower := _follower(scene)) is not None:
         return follower
     hub = present_hub(scene)
     if hub is not None and (last != hub or (named is not None and named not in scene.present)):
