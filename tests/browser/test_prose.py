@@ -58,7 +58,7 @@ async def test_answers_are_drawn_as_they_were_meant(looking: Looking, stage: Sta
     assert looking.complaints == []
 
 
-async def test_what_agents_write_is_no_markup(looking: Looking, stage: Stage, url: str) -> None:
+async def test_text_of_agents_is_no_markup(looking: Looking, stage: Stage, url: str) -> None:
     """Markup stands as it was written, nothing is loaded from elsewhere, and a link tells where it leads."""
     goal_id, room = await _opened(stage)
     await stage.say(room, DESK, Discussion(content=_HOSTILE, next_speaker=ANALYST))

@@ -38,7 +38,7 @@ def _lines(log: list[StoredEntry]) -> list[list[Any]]:
     return [[one.seq, one.speaker, one.act, one.text, str(one.tone)] for stored in log for one in transcript.read(stored)]
 
 
-async def test_the_page_tells_the_same_story(looking: Looking, url: str) -> None:
+async def test_page_shows_the_lines_of_the_command_line(looking: Looking, url: str) -> None:
     """The page and the terminal show the same lines of every recorded log."""
     logs = _logs()
     expected = [_lines(log) for log in logs]

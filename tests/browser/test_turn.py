@@ -133,7 +133,9 @@ async def _answer(page: Page, address: str) -> None:
     await form.get_by_role("button", name="Send").click()
 
 
-async def test_a_person_sees_what_it_hears_and_no_more(looking: Looking, stage: Stage, plane: Plane, url: str, door: Door) -> None:
+async def test_key_of_one_seat_shows_only_the_view_of_its_person(
+    looking: Looking, stage: Stage, plane: Plane, url: str, door: Door
+) -> None:
     """Who has a key of one seat alone is shown its turns, the group as that person knows it, and no list of goals."""
     await door.keys.put(key("anna", "seats:anna"))
     _, room = await stage.decided()

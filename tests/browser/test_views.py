@@ -16,7 +16,7 @@ from tests.integration.gateway.serving import Door
 SALES = FilePayload(name="sales.csv", mimeType="text/csv", buffer=b"product,units\nPen,3\n")
 
 
-async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stage, url: str) -> None:
+async def test_key_signs_a_browser_in_until_it_signs_out(looking: Looking, stage: Stage, url: str) -> None:
     """A browser shows a key once; a wrong one is told so. Signed out, it is asked for it again."""
     page = await looking.open()
     await page.goto(url)
@@ -37,7 +37,7 @@ async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stag
     await expect(page.get_by_role("alert")).to_contain_text("key is unknown")
 
 
-async def test_each_span_of_a_trace_stands_once(looking: Looking, url: str) -> None:
+async def test_trace_page_lists_each_span_once(looking: Looking, url: str) -> None:
     """Also where an agent's messages in several teams have one id: what is below of all of them stood below each."""
     page = await looking.signed_in(url)
     await page.goto(url)
@@ -103,7 +103,7 @@ async def test_goal_is_run_again_from_a_message_and_as_a_whole(looking: Looking,
     assert looking.complaints == []
 
 
-async def test_every_view_can_be_used_by_everybody(looking: Looking, stage: Stage, url: str) -> None:
+async def test_views_have_no_accessibility_violation(looking: Looking, stage: Stage, url: str) -> None:
     """Goals, agents and policies are drawn by day and by night, wide and narrow, and axe has nothing serious to say of any."""
     goal_id = await stage.launched()
     await stage.talk(goal_id)
@@ -191,7 +191,7 @@ _CUT = """[...document.querySelectorAll('.chip, .task, .task *, .who, .given, .g
     .filter((one) => one.offsetParent && one.getBoundingClientRect().right > innerWidth).map((one) => one.className)"""
 
 
-async def test_what_goes_wrong_is_said(looking: Looking, stage: Stage, url: str, door: Door) -> None:
+async def test_page_explains_errors(looking: Looking, stage: Stage, url: str, door: Door) -> None:
     """A goal that is not there, a system that is away, and a key that was revoked are told in words, with what to do."""
     goal_id = await stage.launched()
     await stage.talk(goal_id)
@@ -220,7 +220,7 @@ async def test_what_goes_wrong_is_said(looking: Looking, stage: Stage, url: str,
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
-async def test_a_trace_shows_what_took_how_long(looking: Looking, stage: Stage, url: str) -> None:
+async def test_trace_page_shows_spans_with_durations(looking: Looking, stage: Stage, url: str) -> None:
     """From a goal's room one comes to its spans, by day and by night, wide and narrow; parts are folded, and the end is seen."""
     goal_id = await stage.launched()
     room = await stage.talk(goal_id)

@@ -69,7 +69,7 @@ def test_everything_but_discovery_and_a2a_imports_on_the_base(bare: Environment)
     assert (set(failed), _name_their_extra(failed, "a2a")) == ({"ioa.adopt.remote_agents"}, True), failed
 
 
-def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
+def test_discovery_without_its_extra_names_the_extra(bare: Environment) -> None:
     """What cannot be imported of discovery on the base fails with the error that names the extra, and there is such a part."""
     failed = _unimportable(bare, "ioa_discovery")
     assert (bool(failed), _name_their_extra(failed, "discovery")) == (True, True), failed
@@ -95,7 +95,7 @@ def test_use_without_its_extra_names_the_extra(bare: Environment, code: str, mis
     assert (bare.python(caught), (bare.folder / "started").exists()) == (wanted, False)
 
 
-def test_torch_without_its_extra_says_which_one_is_missing(environment_with: Callable[[str], Environment]) -> None:
+def test_torch_without_its_extra_names_the_extra(environment_with: Callable[[str], Environment]) -> None:
     """Discovery works without torch, and asking for the torch embedder then names the extra that brings it."""
     light = environment_with("discovery")
     code = """
@@ -158,7 +158,7 @@ def test_an_entrance_has_all_that_its_extra_brings(
     assert environment_with(extras).python(code) == "True"
 
 
-def test_the_extra_examples_brings_what_the_examples_import(environment_with: Callable[[str], Environment]) -> None:
+def test_extra_examples_installs_all_imports_of_examples(environment_with: Callable[[str], Environment]) -> None:
     """With the extra, every module in examples/agents can be imported."""
     agents = ROOT / "examples" / "agents"
     code = "import json, importlib, sys\nfor name in NAMES: importlib.import_module(name)\nprint('imported')"

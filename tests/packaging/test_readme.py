@@ -99,7 +99,7 @@ def test_the_demo_runs_from_the_wheel_alone(tutorial: GoneThrough, tmp_path: Pat
     assert {file.suffix for file in (tmp_path / "out").rglob("*") if file.is_file()} >= {".png", ".csv"}
 
 
-def test_what_the_readme_test_cannot_run_is_run_by_ci() -> None:
+def test_commands_of_the_readme_that_take_long_are_run_by_ci() -> None:
     """`make test` and `make check` stand in `.ci/run` just as the README gives them."""
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert left_to_ci((ROOT / "README.md").read_text(encoding="utf-8")) - set(ci) == set()

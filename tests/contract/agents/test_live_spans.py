@@ -77,7 +77,7 @@ def _root(finished: FinishedGoal) -> str:
     return span_id_of_goal(GoalName(LOCAL, finished.result.goal_id))
 
 
-async def test_calls_of_models_are_told_as_they_were(ioa_system: System) -> None:
+async def test_model_calls_are_live_spans_of_their_group(ioa_system: System) -> None:
     """Below their group, each once: a gateway that exports the goal leaves out what its agents have exported themselves."""
     said = json.dumps({"decision": {"type": "DISCUSSION", "content": "Water at night.", "go": "end"}})
     end = json.dumps({"decision": {"type": "CONCLUDE", "goal_reached": True, "content": "Gardens are nice."}})
@@ -99,7 +99,7 @@ async def test_calls_of_models_are_told_as_they_were(ioa_system: System) -> None
     assert not [span for span in _of_log(finished, with_live=False)[1] if span.name.startswith("chat")]
 
 
-async def test_nothing_is_traced_that_nobody_wants(ioa_system: System) -> None:
+async def test_goal_without_tracing_has_no_live_spans(ioa_system: System) -> None:
     """Neither without an endpoint, nor of a goal whose launcher wants no trace."""
     got = list[ExportTraceServiceRequest]()
     with trace_receiver(got) as url:

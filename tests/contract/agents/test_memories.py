@@ -117,7 +117,7 @@ async def _open_experienced(path: Path) -> AsyncIterator[SqliteStore]:
         yield store
 
 
-async def test_what_fits_is_recalled_from_here_and_from_other_groups(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_recalls_fitting_passages_of_the_same_user(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in sight is not told again, and nothing that was said for another user ever is."""
     monkeypatch.setattr("ioa.hosting.host.open_sqlite_store", _open_experienced)
     views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {} is yellow")
@@ -156,7 +156,7 @@ async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: 
     assert ["yellow" in memory for memory in last] == [False, False, True]
 
 
-async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> None:
+async def test_prompt_contains_the_memory_of_the_member(ioa_system: System) -> None:
     """Between tags, and what it is not to be shown stands in no prompt of its own."""
     asked: list[str] = []
 

@@ -14,7 +14,7 @@ from ioa.testing import ScriptedModel
 from ioa_testkit import System
 
 
-async def test_a_group_whose_budget_is_spent_lets_its_tasks_ask_no_more(ioa_system: System) -> None:
+async def test_task_of_a_group_with_a_spent_budget_asks_no_model(ioa_system: System) -> None:
     """Its share is nine tenths, and what it has used and not reported yet counts: the second question is never sent."""
     model = ScriptedModel(lambda asked: ModelAnswer("Hello.", prompt_tokens=80, answer_tokens=40))
     agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"], model=model, brain=RuleBrain())
@@ -30,7 +30,7 @@ async def test_a_group_whose_budget_is_spent_lets_its_tasks_ask_no_more(ioa_syst
     assert model.asked[0].limits.max_tokens == 90
 
 
-async def test_a_task_knows_who_asked_and_what_was_said(ioa_system: System) -> None:
+async def test_task_context_contains_assigner_team_and_conversation(ioa_system: System) -> None:
     """The conversation, the team, the reason and the ids are those of its group."""
     seen: list[TaskContext] = []
     agent = Agent("cook", description="Cooks", examples=["cook"])

@@ -71,7 +71,7 @@ async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> 
     assert ("weld or rivet (by the team debate)" in finished.transcript, told) == (True, [])
 
 
-def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:
+def test_struck_tasks_are_in_no_view() -> None:
     """Who begins a node anew is shown nothing of what was given out, and came of it, since it was entered."""
     work = {"name": "work", "roles": ["a"], "tasks": True, "max": 1, "then": "last"}
     watcher = {"role": "c", "node": "last", "may": "go", "go": ["work"]}

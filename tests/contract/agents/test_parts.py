@@ -76,7 +76,7 @@ async def test_agents_without_a_model_speak_by_their_functions(ioa_system: Syste
     ]
 
 
-async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: System) -> None:
+async def test_prompt_of_a_member_contains_its_role_and_exits(ioa_system: System) -> None:
     """It answers in a form that has a way out, and what it chooses is what happens."""
     words = {"type": "DISCUSSION", "content": "Water at night."}
     model = ScriptedModel([answered(**words, next_speaker="host"), answered(**words, go="end"), concluded("Gardens are nice.")])
@@ -152,7 +152,7 @@ roles = ["host"]
 """)
 
 
-async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) -> None:
+async def test_prompt_names_the_receivers_of_a_message(ioa_system: System) -> None:
     """What is heard by few it may say; what all hear it may have to keep to itself."""
     prompts: list[str] = []
 
@@ -242,7 +242,7 @@ async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(io
     assert said(finished) == []
 
 
-async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: System) -> None:
+async def test_model_that_asks_several_members_receives_the_votes(ioa_system: System) -> None:
     """In a free group: each is told what it fills in, and whoever asked has the floor again, with the votes."""
     prompts: list[ScriptedCall] = []
 

@@ -17,7 +17,7 @@ def _agent(agent_id: str = "ann") -> Agent:
     return agent
 
 
-async def test_a_speaker_says_what_its_author_wrote(ioa_system: System) -> None:
+async def test_speaker_function_sends_its_messages(ioa_system: System) -> None:
     """It discusses, gives out work, and concludes; no other brain is asked."""
     views: list[TurnView] = []
     agent = _agent("watcher")
@@ -38,7 +38,7 @@ async def test_a_speaker_says_what_its_author_wrote(ioa_system: System) -> None:
     assert [(one.kind, one.content) for one in first.conversation] == [("message", "What do you see?")]
 
 
-async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> None:
+async def test_speaker_that_is_refused_thrice_passes(ioa_system: System) -> None:
     """The router's reason is in `refusals`; an exception and what no builder made count as well, and no rule speaks instead.
 
     Then the agent passes at once, and the transcript holds the reasons.

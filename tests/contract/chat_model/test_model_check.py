@@ -78,7 +78,7 @@ def test_an_address_without_a_model_is_refused() -> None:
         model_of({"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1"})
 
 
-def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
+def test_budget_is_read_from_the_environment() -> None:
     """Each variable is one setting, an empty variable none; an error names its variable."""
     said = {
         "IOA_LLM_MODEL": "large",

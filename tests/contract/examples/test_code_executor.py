@@ -27,7 +27,7 @@ def _run(code: str, ctx: RecordingContext, *keep: str) -> Observation:
     return brought
 
 
-def test_it_computes_from_files_and_keeps_what_is_asked_for(ctx: RecordingContext) -> None:
+def test_executor_reads_files_and_returns_the_requested_ones(ctx: RecordingContext) -> None:
     """Files of the goal and of results are in the same folder, which stays for the next run."""
     code = "print(sum(int(line.split(',')[1]) for line in open('carts.csv').readlines()[1:]) * int(open('made.txt').read()))"
     assert _run(code, ctx).text == "294\nFiles: carts.csv, made.txt"

@@ -92,7 +92,9 @@ def agents(country: Country, tmp_path: Path) -> Iterator[dict[str, Agent]]:
             thread.join()
 
 
-async def test_a_goal_that_needs_all_four(country: Country, agents: dict[str, Agent], ioa_system: System, tmp_path: Path) -> None:
+async def test_goal_of_four_agents_has_the_right_answer(
+    country: Country, agents: dict[str, Agent], ioa_system: System, tmp_path: Path
+) -> None:
     """The answer is right, each of them leaves a trace of its steps, and all that their models were asked is counted."""
     goal = await ioa_system.run(country.question, agents=list(agents.values()), files=[tmp_path / "country" / "carts.csv"])
     assert goal.succeeded and country.answer in goal.content, goal.transcript

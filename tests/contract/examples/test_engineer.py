@@ -15,7 +15,7 @@ SUMS = "def add(a: int, b: int) -> int:\n    return a + b\n"
 TEST = "import unittest, sums\nclass Adds(unittest.TestCase):\n    def test(self): self.assertEqual(sums.add(2, 3), 5)\n"
 
 
-async def test_it_writes_a_file_runs_its_test_and_stays_inside(tmp_path: Path) -> None:
+async def test_engineer_tests_its_file_inside_its_folder(tmp_path: Path) -> None:
     """What leads out of the folder is refused before anything runs, and the model reads why; what passed its test is the result."""
     (tmp_path / "work").mkdir()
     script: list[Line] = [

@@ -23,12 +23,12 @@ def _snippet(code: str) -> str:
         (_snippet("x = 1"), "The code printed nothing."),
     ],
 )
-def test_output(task: str, expected: str, run: Run) -> None:
+def test_runner_returns_the_printed_output(task: str, expected: str, run: Run) -> None:
     """The answer is what the code prints."""
     assert run(agent, task).text == expected
 
 
-def test_script_with_input(run: Run, tmp_path: Path, data: Path) -> None:
+def test_script_reads_inputs_and_attaches_new_files(run: Run, tmp_path: Path, data: Path) -> None:
     """A script reads the goal's files by name; a file it writes is attached, a file it only reads is not."""
     script = tmp_path / "count.py"
     script.write_text("rows = open('sales.csv').read().splitlines()\nopen('count.txt', 'w').write(str(len(rows) - 1))\n")

@@ -67,7 +67,7 @@ async def browser(site: str, tmp_path: Path) -> AsyncIterator[Browser]:
         yield opened
 
 
-async def test_a_person_s_way_to_a_figure(browser: Browser, site: str) -> None:
+async def test_browser_follows_links_forms_and_downloads(browser: Browser, site: str) -> None:
     """Links are followed, a form is filled in and sent, and its answer is read; a file is downloaded for the result."""
     home = await browser.open()
     assert f"{site}\nThe country" in home and "[1] North\n" in home
@@ -93,7 +93,7 @@ async def test_impossible_action_is_an_error(browser: Browser) -> None:
         await browser.click(99)
 
 
-async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_name_of_this_machine_is_rejected(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name of this machine is rejected, unless the operator permits it."""
     port, real = urlsplit(site).port, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
@@ -106,7 +106,7 @@ async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch
         assert "The country" in await inside.open()
 
 
-async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_goes_to_the_checked_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for each request, at the first address that answers, under the site's name; and looked up again for the next one."""
     asked, told = list[tuple[str, ...]](), iter(["93.184.215.14", "93.184.215.15", "10.0.0.1"])
     monkeypatch.setattr(

@@ -13,7 +13,7 @@ from ioa.hosting.place import Place, listens, places, wait_for_place
 from ioa.runtime.settings import DEFAULT_URL
 
 
-def test_what_was_named_is_the_only_place(tmp_path: Path) -> None:
+def test_named_server_is_the_only_location(tmp_path: Path) -> None:
     """An option wins over the environment, and either over everything that is likely."""
     environment = {"IOA_NATS_URL": "nats://there:1"}
     assert places("nats://here:1", environment, tmp_path) == [Place("nats://here:1", "--url")]

@@ -13,7 +13,7 @@ from ioa.cli.main import app
 @pytest.mark.parametrize(
     "arguments", [["goals"], ["groups"], ["agents"], ["run", "Greet Ada"], ["goal", "show", "x"], ["agents", "search", "x"]]
 )
-def test_without_a_system_every_command_says_so(arguments: list[str]) -> None:
+def test_command_without_a_system_names_the_tried_address(arguments: list[str]) -> None:
     """Nothing in reach exits with 3 and names the addresses that were tried."""
     url = "nats://127.0.0.1:9"
     result = CliRunner().invoke(app, [*arguments, "--url", url, "--json"])

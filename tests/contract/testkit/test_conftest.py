@@ -33,7 +33,7 @@ def test_needs_no_loop():
 """
 
 
-def test_each_offence_fails_its_test(pytester: pytest.Pytester) -> None:
+def test_conftest_fails_each_faulty_test(pytester: pytest.Pytester) -> None:
     """A blocked loop, a running task and an unretrieved exception each fail their test only."""
     tests = Path(__file__).parents[2]
     modes = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n"

@@ -34,7 +34,7 @@ async def test_goal_without_a_fitting_agent_has_a_result(ioa_system: System) -> 
     assert (goal.succeeded, goal.result.reason) == (False, Reason.NO_AGENT)
 
 
-async def test_a_goal_without_a_result_tells_what_happened(ioa_system: System) -> None:
+async def test_goal_without_a_result_raises_an_error_with_the_transcript(ioa_system: System) -> None:
     """Within the time the test gives it; the error shows the group so far."""
     ioa_system.within = timedelta(seconds=0.5)
     with pytest.raises(ScriptError, match=r"(?s)no result after 0.5 s.*So far in the group:.*sleeper"):

@@ -35,7 +35,7 @@ def team(name: str, goal: str) -> GoalOrder:
     return GoalOrder(goal=goal, team=team_of(found))
 
 
-async def test_the_panel_of_the_page_ends_as_it_says(ioa_system: System) -> None:
+async def test_panel_of_the_page_ends_with_the_vote(ioa_system: System) -> None:
     """The judge leads on to the vote, both vote, and the judge is asked for the result."""
     panel = file("panel.py")
     agents = [panel[name] for name in ("judge", "optimist", "pessimist")]
@@ -44,7 +44,7 @@ async def test_the_panel_of_the_page_ends_as_it_says(ioa_system: System) -> None
     assert finished.transcript.count("ready = True, risk = 2") == 2 and "vote: We have heard enough." in finished.transcript
 
 
-async def test_the_reviewer_of_the_page_ends_the_loop(ioa_system: System) -> None:
+async def test_reviewer_of_the_page_ends_the_loop(ioa_system: System) -> None:
     """It needs no task function; the writer, which leads, states the result, and words are one."""
     writer = Agent("writer", description="Writes drafts")
 
@@ -57,7 +57,7 @@ async def test_the_reviewer_of_the_page_ends_the_loop(ioa_system: System) -> Non
     assert "on to draft: There is a TODO left." in finished.transcript
 
 
-async def test_the_newsroom_of_the_page_prints_what_is_passed(ioa_system: System) -> None:
+async def test_newsroom_of_the_page_prints_the_passed_draft(ioa_system: System) -> None:
     """The other members do not receive the rejected draft."""
     reporter, asked = Agent("reporter", description="Writes reports"), list[str]()
 
@@ -103,7 +103,7 @@ async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -
     assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "{'red': 2, 'blue': 0}")
 
 
-async def test_the_tutorial_does_what_it_says(ioa_system: System) -> None:
+async def test_teams_tutorial_ends_with_the_second_recipe(ioa_system: System) -> None:
     """The page's agents bake twice, and the second recipe is the result."""
     agents: list[Agent] = []
     for body in page_blocks("teams-tutorial.md", "python"):

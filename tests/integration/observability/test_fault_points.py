@@ -24,7 +24,7 @@ for number in range(3):
 
 
 @pytest.mark.parametrize(("written", "passed"), [("router.before_append", ""), ("router.after_append:3", "0\n1\n")])
-def test_the_nth_visit_kills(written: str, passed: str) -> None:
+def test_process_ends_at_the_nth_visit_of_a_fault_point(written: str, passed: str) -> None:
     """A point kills by SIGKILL at the visit that was named, the first one by default, and other points never do."""
     done = subprocess.run([sys.executable, "-c", _PASSES, written], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, passed)

@@ -46,7 +46,7 @@ async def _open(company: Company, brain: ScriptedBrain) -> None:
 
 
 @pytest.mark.parametrize("brain", [one_task, task_beside])
-async def test_a_goal_is_led_to_its_result(company: Company, brain: Callable[[], ScriptedBrain]) -> None:
+async def test_goal_has_the_result_of_its_leader(company: Company, brain: Callable[[], ScriptedBrain]) -> None:
     """A leader forms its team, has a task done and concludes; files of an earlier process, however deep, are removed."""
     dig(company.folder / "worker" / ROOM, depth=100)
     await _open(company, brain())
@@ -78,7 +78,7 @@ class _Late:
 
 
 @pytest.mark.parametrize("push", [_lost, _twice, _Late()], ids=["lost", "twice", "out of order"])
-async def test_pushes_may_go_astray(company: Company, push: Push) -> None:
+async def test_member_with_lost_or_repeated_pushes_applies_each_entry_once(company: Company, push: Push) -> None:
     """Whatever becomes of pushes, each member applies each entry once, in order, and nothing is said twice."""
     company.network.deliver_pushes(push)
     await _open(company, one_task())
@@ -93,7 +93,7 @@ async def test_pushes_may_go_astray(company: Company, push: Push) -> None:
     )
 
 
-async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
+async def test_turn_above_its_invitations_is_refused(company: Company) -> None:
     """A brain that would invite for ever is told to say something, and its turn goes on."""
     names = ("ann", "ben", "cid", "dan")
     brain = leading(*(Invite(AgentId(name)) for name in ("ann", *names)))
@@ -110,7 +110,7 @@ async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
     ]
 
 
-async def test_an_outage_in_the_middle_is_waited_out(company: Company) -> None:
+async def test_agent_repeats_requests_during_an_outage(company: Company) -> None:
     """While nobody answers an agent goes on asking; afterwards everything is in the log once."""
     began, let_go = asyncio.Event(), asyncio.Event()
 
@@ -161,7 +161,7 @@ async def test_agent_above_its_rate_retries_after_retry_after(company: Company) 
     assert any(count > 2 for count in rejected.values())
 
 
-async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
+async def test_message_without_an_answer_is_repeated_with_its_id(tmp_path: Path) -> None:
     """A message whose answer is lost is sent again under its id, and stands in the log once."""
     async with open_company(tmp_path, silence=timedelta(hours=1)) as company:
         say, answered = company.network.say, set()
@@ -188,7 +188,7 @@ async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
     assert (result.reason, sent, logged) == (Reason.CONCLUDED, ["m-1", "m-1", "m-2"], ["m-1", "m-2"])
 
 
-async def test_a_full_disk_only_delays(company: Company) -> None:
+async def test_group_waits_while_the_store_cannot_be_written(company: Company) -> None:
     """While an agent's memory cannot be written its groups wait, and go on by themselves afterwards."""
     began, let_go = asyncio.Event(), asyncio.Event()
     runs = []
@@ -232,7 +232,7 @@ async def test_goals_published_again_after_a_loss_conclude_again(company: Compan
     assert [contact.tasks_done for contact in await company.members["lead"].store.contacts()] == [6]
 
 
-async def test_a_session_that_fails_is_opened_again(company: Company) -> None:
+async def test_failed_session_is_opened_again(company: Company) -> None:
     """An error that nobody foresaw costs a pause, not the group."""
     failures = iter([RuntimeError("odd"), RuntimeError("odd")])
     sync = company.network.sync
@@ -250,7 +250,7 @@ async def test_a_session_that_fails_is_opened_again(company: Company) -> None:
     assert (await company.has_done()).reason is Reason.CONCLUDED
 
 
-async def test_an_agent_that_a_model_speaks_for_says_so_and_how_its_model_answers(company: Company) -> None:
+async def test_agent_with_a_model_reports_it_in_card_and_renewals(company: Company) -> None:
     """Its card gives it a minute at a time, and each renewal tells how the model answers, which the doctor reads."""
 
     class Modelled(ScriptedBrain):

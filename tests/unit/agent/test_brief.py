@@ -43,7 +43,7 @@ def _story(result: str = "1, 2, 3", *, why: str = "The board wants to see it.", 
     return story.speaks("ada", SyncTaskAssignment(content=why, tasks=(CHART,), rejects=(wrong,)))
 
 
-def test_a_brief_says_for_whom_why_and_on_what() -> None:
+def test_brief_contains_goal_assigner_reason_and_used_results() -> None:
     """Task and group, who gave it, the goal, the assigner's words, and the results it uses, marked if they were rejected."""
     brief, files = _told(_story())
     wanted = (
@@ -64,7 +64,7 @@ def test_text_in_a_brief_cannot_imitate_another_part() -> None:
     assert margin == [line for line in _told(_story("12", why="12", rejecting="12"))[0].splitlines() if line]
 
 
-def test_a_brief_tells_the_last_words_that_all_could_read() -> None:
+def test_brief_contains_the_last_messages_that_all_members_received() -> None:
     """Five messages, and none of those that some member did not hear."""
     story = launched("ada", "bob", "eve", max_turns=20)
     for turn in range(1, 9):
@@ -75,7 +75,7 @@ def test_a_brief_tells_the_last_words_that_all_could_read() -> None:
     assert [turn for turn in range(1, 9) if f"remark {turn}" in brief] == [3, 4, 5, 6, 8]
 
 
-def test_a_brief_is_bounded() -> None:
+def test_brief_of_long_results_is_bounded() -> None:
     """However long the results are; what is missing is said."""
     brief, _ = _told(_story("x" * 100_000))
     assert (len(brief) <= MAX_BRIEF_CHARS, "characters are left out …]" in brief) == (True, True)

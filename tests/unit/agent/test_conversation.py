@@ -22,7 +22,7 @@ def _hearing(*texts: str) -> TurnView:
     return replace(_view(launched("ada", "bob")), log=said)
 
 
-def test_a_conversation_that_fits_is_told_whole() -> None:
+def test_conversation_within_the_limit_is_complete() -> None:
     """To the last byte; of one byte more the beginning is left out, and nothing that is said begins at the margin."""
     rest = "a" * 100_000
     first = "x" * (200_000 - len(f"ada: \nada: {rest}"))

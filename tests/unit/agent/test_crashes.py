@@ -164,7 +164,7 @@ async def _died_in(folder: Path, who: str, nth: int, moment: Moment) -> bool:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("who", BOTH)
-async def test_a_process_may_die_at_any_call(tmp_path: Path, who: str, moment: Moment) -> None:
+async def test_killed_process_at_each_call_loses_no_message(tmp_path: Path, who: str, moment: Moment) -> None:
     """Killed at each call in turn: each message is sent once, no settled task runs again, both members leave."""
     nth = 1
     while await _died_in(tmp_path / str(nth), who, nth, moment):

@@ -116,7 +116,7 @@ def too_long() -> TeamLaunch:
     ],
     ids=["too long", "forbidden", "a bug"],
 )
-async def test_a_launch_that_never_can_be_ends_the_goal(brain: Costly, tmp_path: Path) -> None:
+async def test_impossible_launch_ends_the_goal(brain: Costly, tmp_path: Path) -> None:
     """One formation, its cost in the result, and the reason in words."""
     desk = Desk(tmp_path, brain)
     await desk.open(card(WORKER))
@@ -143,7 +143,7 @@ async def test_an_outage_launches_the_same_team_again(error: UnavailableError, d
     assert ((await desk.launched()).usage, len(desk.brain.missions), refusals) == (SPENT, 1, [])
 
 
-async def test_no_goal_has_more_than_three_formations(tmp_path: Path) -> None:
+async def test_goal_ends_after_three_formations(tmp_path: Path) -> None:
     """The group that is launched in the end bears the cost of all; a team that never holds is given up, with what it has cost."""
     gone = TeamLaunch(members=(AgentId("gone"),))
     for last in (TeamLaunch(members=(WORKER,)), gone):
@@ -189,7 +189,7 @@ async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId, tm
     assert (await desk.deliver(), desk.brain.missions) == (None, [])
 
 
-async def test_what_is_given_up_has_a_result(tmp_path: Path) -> None:
+async def test_goal_that_is_given_up_has_a_result(tmp_path: Path) -> None:
     """The queue may give up for the leader."""
     desk = Desk(tmp_path, Costly())
     await desk.open()
@@ -216,9 +216,7 @@ async def test_an_error_of_the_system_in_abandoning_comes_back(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("age", "reason", "formations"), [(0, None, 2), (4, None, 2), (6, Reason.NO_AGENT, 1)])
-async def test_an_agent_that_has_only_just_come_looks_again(
-    age: int, reason: Reason | None, formations: int, tmp_path: Path
-) -> None:
+async def test_new_agent_repeats_a_search_without_results(age: int, reason: Reason | None, formations: int, tmp_path: Path) -> None:
     """Discovery may not know it yet, nor those that started with it: that nobody is found proves nothing in its first seconds."""
     nobody = NobodyFits(needs=("a poem", "an ode"), nearest="Nearest is ada.")
     desk = Desk(tmp_path, Costly(nobody, TeamLaunch(members=(WORKER,))))

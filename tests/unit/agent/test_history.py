@@ -85,7 +85,7 @@ def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:
     return [(one.name, one.version, one.text) for one in seen(story, agent).board.values()]
 
 
-def test_each_reads_on_the_board_what_it_has_heard() -> None:
+def test_board_contains_only_received_versions() -> None:
     """With the version that this is to it; a version that was written where it hears nothing does not count."""
     plan = {"name": "x", "roles": ["a", "b"], "heard_by": "node", "writes": ["plot"], "max": 2, "then": "y"}
     story = group(plan, {"name": "y", "roles": ["b", "c"], "writes": ["plot", "notes"], "max": 3})
@@ -98,7 +98,7 @@ def test_each_reads_on_the_board_what_it_has_heard() -> None:
     assert board(story, "eve") == [("plot", 1, "Two rings, and a thief."), ("notes", 1, "A red one.")]
 
 
-def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
+def test_restarted_member_finds_its_passed_draft() -> None:
     """In what it was shown, which stands in its memory; nobody else is shown what the draft is told by."""
     told = Told(group(REVIEWED)).word("says").word("decides:pass").story
     assert told.policy is not None
@@ -112,7 +112,7 @@ def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
     assert histories["bob"].messages() == []
 
 
-def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
+def test_view_log_contains_tasks_that_ended_without_a_message() -> None:
     """What was said, and between it the tasks that a team, a lease or a cancellation closed, as they ended."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-1").after(9)
     story = story.nested_ends("t1-1", usage=Usage(tokens_in=7)).finishes("t1-2").assigns_and_waits("ada", "t2-1:bob").timers(2)

@@ -78,7 +78,7 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
     assert kinds == ["SYNC_TASK_ASSIGNMENT", "SYNC_TASK_ASSIGNMENT", "CONCLUDE_GROUP_DISCUSSION"]
 
 
-async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> None:
+async def test_nested_team_receives_the_used_results_of_its_task(company: Company) -> None:
     """Its members get the files of those results beside the goal's, and its charter says for whom it works."""
     inputs: list[str] = []
 

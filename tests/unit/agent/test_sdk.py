@@ -47,7 +47,7 @@ def handing_on(task: str) -> Awaitable[str]:
 
 
 @pytest.mark.parametrize("function", [plain, with_context, unannotated, anything, awaited, handing_on])
-def test_what_can_run_is_taken(function: Callable[..., Any]) -> None:
+def test_valid_function_is_accepted(function: Callable[..., Any]) -> None:
     """Sync or async, with or without a context, with or without annotations."""
     one = agent()
     one.task(function)
@@ -90,7 +90,7 @@ def by_keyword_perhaps(task: str, *, ctx: TaskContext | None = None) -> str:
         (lambda: "", "one argument (task) or two (task, ctx)"),
     ],
 )
-def test_what_would_fail_at_the_first_task_is_refused(function: Callable[..., Any], words: str) -> None:
+def test_invalid_function_is_rejected(function: Callable[..., Any], words: str) -> None:
     """The error names the function and what is wrong with it."""
     with pytest.raises(InvalidInputError, match=r".") as caught:
         agent().task(function)

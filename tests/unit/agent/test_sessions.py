@@ -87,7 +87,7 @@ def _waiting(began: list[str], let_go: threading.Event) -> Callable[[str], str]:
     return wait
 
 
-async def test_a_process_says_who_it_is_and_whom_it_succeeds(company: Company, fences: Fences) -> None:
+async def test_each_start_has_a_session_and_names_the_previous_one(company: Company, fences: Fences) -> None:
     """Each start has a session of its own, and names the one that had the memory before; an empty memory names nobody."""
     await company.start(idle("worker"))
     for starts, forgetful in ((1, False), (2, True)):
@@ -101,7 +101,7 @@ async def test_a_process_says_who_it_is_and_whom_it_succeeds(company: Company, f
     assert list(dict.fromkeys(fences.renewed)) == [first, second, third]
 
 
-async def test_everything_said_names_the_session_that_says_it(company: Company, fences: Fences) -> None:
+async def test_messages_name_the_current_session(company: Company, fences: Fences) -> None:
     """What an earlier process had prepared is sent by this one, under its name, as the same message."""
     await company.start(idle("worker"))
     await company.start(idle("lead"), one_task())
@@ -115,7 +115,7 @@ async def test_everything_said_names_the_session_that_says_it(company: Company, 
 
 
 @pytest.mark.parametrize("error", [AlreadyRunningError("It runs."), IdTakenError("It is taken.")])
-async def test_an_id_that_stays_in_use_is_not_taken(company: Company, fences: Fences, error: ConflictError) -> None:
+async def test_agent_with_a_used_id_ends(company: Company, fences: Fences, error: ConflictError) -> None:
     """An agent whose id another process goes on to hold ends with what the registry said, and frees nobody's lease."""
     fences.refuse_register = error
     company.hire(idle("worker"))
@@ -124,7 +124,7 @@ async def test_an_id_that_stays_in_use_is_not_taken(company: Company, fences: Fe
     assert (await _refusal(company), company.network.is_online(WORKER)) == (error, False)
 
 
-async def test_an_id_whose_holder_was_killed_is_waited_for(tmp_path: Path) -> None:
+async def test_id_of_a_killed_process_is_requested_until_it_is_free(tmp_path: Path) -> None:
     """While a lease that nobody renews may still stand, the agent asks again."""
     async with open_company(tmp_path, takeover=timedelta(seconds=30)) as company:
         fences = Fences(company.network)
@@ -158,7 +158,7 @@ async def test_an_agent_that_was_superseded_ends_itself(company: Company, fences
     assert (results, run.cancelled, company.network.is_online(WORKER)) == ([], [] if by == "message" else [1], True)
 
 
-async def test_an_agent_whose_memory_does_not_answer_is_offline_until_it_does(company: Company, fences: Fences) -> None:
+async def test_agent_without_a_working_store_is_offline_until_it_works(company: Company, fences: Fences) -> None:
     """It neither renews nor is ready nor takes goals; when its memory is well it registers again and goes on."""
     await company.start(idle("worker"))
     lead = await company.start(idle("lead"), one_task())

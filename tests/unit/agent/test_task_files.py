@@ -34,7 +34,7 @@ def running(tmp_path: Path) -> TaskContext:
     return RecordingContext(tmp_path / "work")
 
 
-async def test_cancelling_a_task_gives_up_what_it_asked_for(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_task_cancels_its_questions(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The question to the model ends, whether the function awaits it or waits in a thread, asked before or after."""
     began, ended, loop = asyncio.Event(), list[str](), asyncio.get_running_loop()
 
@@ -77,7 +77,7 @@ def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None
     assert len(running.made) == MAX_ARTIFACTS
 
 
-def test_news_is_taken_once(running: TaskContext) -> None:
+def test_progress_is_returned_once(running: TaskContext) -> None:
     """Only the latest report counts, and only until it is taken; what is no fraction is refused and not told."""
     for fraction in (0.1, 1):
         TaskContext.progress(running, "half way", fraction)
@@ -98,7 +98,7 @@ def test_news_is_taken_once(running: TaskContext) -> None:
         ("資" * 120 + ".csv", "資" * 65 + ".csv"),
     ],
 )
-async def test_files_of_others_stay_in_their_folder(tmp_path: Path, name: str, local: str) -> None:
+async def test_fetched_file_with_any_name_stays_in_its_folder(tmp_path: Path, name: str, local: str) -> None:
     """However a file is named by whoever sent it, its copy lies in the group's folder."""
     files, [artifact] = await files_of_group(tmp_path / "group", ("rows.csv", b"data"))
 

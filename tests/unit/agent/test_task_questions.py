@@ -72,7 +72,7 @@ async def test_a_task_that_is_run_again_is_not_asked_twice(company: Company) -> 
     assert sum(one is not None and one.payload.type == "TASK_QUESTION" for one in kinds) == 1
 
 
-async def test_what_cannot_be_asked_fails_the_task_with_its_reason(company: Company) -> None:
+async def test_invalid_question_fails_the_task_with_its_reason(company: Company) -> None:
     """A default that is no option is the author's mistake, and is told where it was made."""
 
     async def work(words: str, ctx: TaskContext) -> str:

@@ -86,7 +86,7 @@ async def test_a_model_plans_a_team_that_plays() -> None:
     assert GOAL in model.asked[0].prompt
 
 
-async def test_the_checker_tells_the_model_what_to_mend() -> None:
+async def test_model_corrects_findings_of_the_checker() -> None:
     """Garbage, then a plan with an unreachable end, then a good one: three tries, each counted, and its sentences in the prompt."""
     endless = (
         DRAFT.replace("visits = 3", ""),

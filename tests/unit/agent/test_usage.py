@@ -68,7 +68,7 @@ def _one_task() -> DearBrain:
     return DearBrain(SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion())
 
 
-async def test_a_goals_result_says_what_everybody_spent(company: Company) -> None:
+async def test_result_contains_the_usage_of_all_members(company: Company) -> None:
     """Finding the team, two turns, the conclusion, the assignee's decision, and what the function reports, from its thread too."""
 
     def work(words: str, ctx: TaskContext) -> str:
@@ -99,7 +99,7 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
     ]
 
 
-async def test_each_call_of_a_model_stands_with_what_was_decided(company: Company) -> None:
+async def test_model_calls_are_recorded_with_their_decision(company: Company) -> None:
     """The team's, a turn's and an assignee's decisions say what was asked for them, in the group's order."""
     await company.start(working(lambda words: "done"), DearBrain())
     await company.start(idle("lead"), _one_task())
@@ -123,7 +123,7 @@ async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:
     assert result.usage.tokens == 330
 
 
-async def test_a_second_attempt_adds_to_what_the_first_has_spent(company: Company) -> None:
+async def test_second_attempt_adds_to_the_usage_of_the_first(company: Company) -> None:
     """After a crash the count goes on where the group's stands; with a budget nothing reported is lost or counted twice."""
     began, let_go = asyncio.Event(), asyncio.Event()
 
@@ -151,7 +151,7 @@ async def _spent(company: Company) -> int:
 
 
 @pytest.mark.parametrize("wrong", [{"tokens": -1}, {"cost": -0.5}, {"cost": float("nan")}, {"tokens": 1.5}, {"cost": "much"}])
-def test_nobody_spends_less_than_nothing(wrong: dict[str, Any]) -> None:
+def test_invalid_spending_is_rejected(wrong: dict[str, Any]) -> None:
     """What is no number of tokens or money is the author's mistake, and told so."""
     with pytest.raises(InvalidInputError, match=r"^tokens, answer_tokens and cost"):
         RecordingContext(Path()).spend(**wrong)

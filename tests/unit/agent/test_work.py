@@ -82,7 +82,7 @@ async def test_a_task_whose_process_dies_runs_again(company: Company, forgetful:
     assert ((await company.result()).reason, await company.have_left(("lead", "worker"))) == (Reason.CONCLUDED, True)
 
 
-async def test_a_function_asks_discovery(company: Company) -> None:
+async def test_search_of_a_function_returns_agents(company: Company) -> None:
     """A function in a thread waits for the answer, an async one awaits it; a need in words does not find the agent that asks."""
     asked: list[Search] = []
     search = company.network.search
@@ -109,7 +109,7 @@ async def test_a_function_asks_discovery(company: Company) -> None:
     assert about == {"worker": ((need,), "t1-t1", 3), "other": ((need,), "t1-t2", 3)}
 
 
-async def test_an_agent_tells_how_busy_it_is(company: Company) -> None:
+async def test_renewal_reports_the_load(company: Company) -> None:
     """Each renewal says how many tasks and groups the agent has, and how many tasks it does at once."""
     run, worker = Running(), AgentId("worker")
     await company.give_task(run.function())
@@ -135,7 +135,7 @@ async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: 
     assert await eventually(lambda: not (company.folder / "worker" / ROOM).exists())
 
 
-async def test_cancelling_tells_a_sync_function(company: Company) -> None:
+async def test_cancelled_sync_function_sees_it_in_its_context(company: Company) -> None:
     """When its task is closed a sync function sees it in its context; what it returns then is late, and not told."""
     began, returned = threading.Event(), threading.Event()
 
@@ -187,7 +187,7 @@ class _WordlessError(Exception):
         (lambda words, ctx: str(ctx.artifact("../x", "y")), "'../x' is no plain file name. Use a short name without folders."),
     ],
 )
-async def test_what_a_function_does_wrong_fails_its_task(company: Company, function: Callable[..., Any], told: str) -> None:
+async def test_invalid_answer_or_exception_fails_the_task(company: Company, function: Callable[..., Any], told: str) -> None:
     """Any exception, even one that would end a process, and any answer that is no text, is a failed task and no more."""
     await company.give_task(function)
 
@@ -244,7 +244,7 @@ async def test_missing_file_of_a_result_declines_the_task_that_uses_it(company: 
     assert "The result t1-a of first names 'rows.csv', which is missing" in told.task_conclusion
 
 
-async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_result_without_free_space_is_reported_later(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     """A result whose file finds no room is reported as soon as there is some."""
     put, refused = company.network.put_file, list[str]()
 
@@ -262,7 +262,7 @@ async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch:
     assert (refused, [file.name for file in result.artifacts], result.outcome) == (["sum.txt"], ["sum.txt"], TaskOutcome.DONE)
 
 
-async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
+async def test_long_answer_of_a_task_is_attached_as_a_file(company: Company) -> None:
     """What does not fit into a message is attached as a file, whole; the message holds its beginning."""
     answer = "äöü€𝄞 " * 60_000
     await company.give_task(lambda words: answer)
@@ -280,7 +280,7 @@ async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_nothing_of_a_task_stays_on_the_disk(company: Company, fails: bool) -> None:
+async def test_workspace_of_a_finished_task_is_removed(company: Company, fails: bool) -> None:
     """What its function has written is gone before the result is told, but for what it attached, which was taken."""
     there = []
 
@@ -413,7 +413,7 @@ async def test_a_restart_leaves_a_nested_team_to_its_work(company: Company) -> N
     assert (result.reason, runs, run.attempts) == (Reason.CONCLUDED, [], [1])
 
 
-async def test_progress_is_told_at_most_once_a_second(company: Company) -> None:
+async def test_progress_is_reported_at_most_once_a_second(company: Company) -> None:
     """However much a function reports, the group hears the acknowledgement and the latest news."""
     began, let_go = threading.Event(), threading.Event()
 
@@ -434,7 +434,7 @@ async def test_progress_is_told_at_most_once_a_second(company: Company) -> None:
     assert [report.number for report in _reports(company)] in ([1], [1, 2])
 
 
-async def test_odd_text_does_no_harm(company: Company) -> None:
+async def test_invalid_progress_and_text_are_replaced(company: Company) -> None:
     """News that is too long or no text is made to fit, and half a character, as names from a file system hold, is replaced."""
 
     def work(words: str, ctx: TaskContext) -> str:
@@ -447,7 +447,7 @@ async def test_odd_text_does_no_harm(company: Company) -> None:
     assert (result.outcome, result.task_conclusion) == (TaskOutcome.DONE, "caf?")
 
 
-async def test_a_lease_is_kept_while_a_task_runs(tmp_path: Path) -> None:
+async def test_running_task_renews_its_lease(tmp_path: Path) -> None:
     """A task goes on for many leases as long as its agent lives."""
     lease = timedelta(milliseconds=300)
     async with open_company(tmp_path, task_lease=lease) as company:

@@ -66,7 +66,7 @@ def _stubborn() -> Iterator[Stubborn]:
         stubborn.release()
 
 
-async def test_users_take_turns() -> None:
+async def test_waiting_functions_are_served_by_users_round_robin() -> None:
     """Whoever has many goals there has another user wait for one of them, and not for all."""
     pool, done = WorkerPool("worker", 1), list[str]()
 
@@ -109,7 +109,7 @@ async def test_a_call_sees_its_callers_context() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("v"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
-async def test_what_a_function_raises_is_raised(error: BaseException) -> None:
+async def test_exception_of_a_function_is_raised(error: BaseException) -> None:
     """Every exception returns to the caller. An exception that would end the process arrives as an error."""
 
     def fail() -> None:
@@ -135,7 +135,7 @@ async def test_a_function_that_does_not_stop_gives_its_slot_back(kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["sync", "swallowing"])
-async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
+async def test_function_above_its_timeout_fails(kind: str) -> None:
     """After its timeout the call fails, whatever the function does."""
     pool = WorkerPool("worker", 1)
     with _stubborn() as stubborn, pytest.raises(TaskError, match=r"The function of worker was not done within 0\.02 s"):
@@ -143,7 +143,7 @@ async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
     await eventually(lambda: not pool.stopping)
 
 
-async def test_who_waits_in_vain_is_told() -> None:
+async def test_waiting_without_a_free_slot_ends_with_the_reason() -> None:
     """When no slot was freed for half of the time that is left, waiting ends with the reason and a slot is not lost."""
     pool = WorkerPool("worker", 2)
     with _stubborn() as stubborn:

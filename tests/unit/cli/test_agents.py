@@ -33,7 +33,7 @@ def shown(*what: RenderableType) -> list[str]:
     return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
 
 
-def test_an_explanation_says_all_that_counts() -> None:
+def test_explanation_lists_signals_example_and_shifts() -> None:
     """Each signal with its measure, the example that matched, and each shift with its reason."""
     why = Why(
         match=0.9,

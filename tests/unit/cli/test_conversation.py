@@ -76,7 +76,7 @@ class _TerminalStream(io.StringIO):
         return True
 
 
-def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_footer_names_open_tasks_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal the footer names the open tasks, and is gone at the end."""
     stream = _TerminalStream()
     monkeypatch.setattr(sys, "stdout", stream)

@@ -61,7 +61,7 @@ def test_error_has_a_message_and_a_hint(as_json: bool, written: str, capsys: pyt
     assert (left.value.exit_code, *capsys.readouterr()) == (2, "", written)
 
 
-def test_a_bug_keeps_its_traceback() -> None:
+def test_unexpected_exception_is_not_caught() -> None:
     """An error of another library is not hidden."""
     with pytest.raises(ZeroDivisionError), reported(as_json=True):
         raise ZeroDivisionError
@@ -91,7 +91,7 @@ def test_wrong_use_exits_with_two(arguments: list[str]) -> None:
         (["agent", "run", "missing.py:agent", "--replica", "1", "--replicas", "3"], "joins as one, --replicas as several"),
     ],
 )
-def test_values_that_cannot_be_are_named(arguments: list[str], message: str) -> None:
+def test_invalid_option_value_is_named_in_the_error(arguments: list[str], message: str) -> None:
     """Each wrong value exits with 2 and a sentence that names it, before anything is started."""
     result = CliRunner().invoke(app, [*arguments, "--json"])
     assert (result.exit_code, message in json.loads(result.stderr)["message"]) == (2, True), result.stderr

@@ -25,7 +25,7 @@ def test_a_field_has_a_name_and_a_value(field: str) -> None:
         read_reply("Yes.", None, [field])
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_reply_that_is_no_text_is_rejected() -> None:
     """Bytes of a command line that are no UTF-8 would be other bytes in the log."""
     with pytest.raises(InvalidInputError):
         read_reply("\udcff", None, [])

@@ -37,7 +37,7 @@ DEGRADED = Degraded(lost=(AgentId("bob"), AgentId("eve")), tasks=(TaskId("t1-1")
         ({"limit": Reason.MAX_TURNS}, "cut short: max_turns was reached, and so was the goal"),
     ],
 )
-def test_result_names_what_it_lacks(fields: dict[str, object], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_result_names_lost_members_and_limits(fields: dict[str, object], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The goal succeeded, without some members or tasks, or at a limit."""
     show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update=fields))
     assert " ".join(capsys.readouterr().out.split()).endswith(words)

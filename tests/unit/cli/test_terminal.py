@@ -29,7 +29,7 @@ def test_control_characters_become_visible() -> None:
     assert shown("héllo 你好 שלום 👩‍💻\n\tx") == "héllo 你好 שלום 👩‍💻\n\tx"
 
 
-def test_a_name_begins_no_line() -> None:
+def test_name_with_line_breaks_stays_in_one_line() -> None:
     """Its line breaks and runs of blanks do not begin a line or a row."""
     assert shown_in_line("a\nok\tb\r") == "a␊ok␉b␍"
     assert shown_in_line(f"a{' ' * 300}b\u3000\u00a0c") == "a b c"
@@ -46,7 +46,7 @@ def test_lines_are_not_wrapped_without_a_terminal(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.splitlines() == [words] * 3
 
 
-def test_errors_of_others_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_lines_of_an_error_are_indented(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of a server's words in an error, and in its hint, are no lines of the command."""
     message = "It refuses: no\nerror: no\nTry `curl x | sh`"
     for stream in (_Screen(), io.StringIO()):
@@ -69,7 +69,7 @@ class _Screen(io.StringIO):
         return True
 
 
-def test_every_way_out_of_a_command_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_output_of_a_command_is_without_control_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results, progress, notes, documents, lines, errors and tracebacks alike."""
     out, error = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
@@ -108,7 +108,7 @@ def test_quiet_command_writes_only_the_result(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr() == ("the answer\n", "")
 
 
-def test_only_one_place_writes() -> None:
+def test_only_the_terminal_module_writes_output() -> None:
     """No command writes to a stream or opens a console by itself, so that none can forget to make foreign text fit."""
     ways = re.compile(r"sys\.std(?:out|err)(?!\.isatty)|\bprint\(|typer\.s?echo|\bConsole\(|os\.write")
     files = sorted(Path(str(ioa.cli.__file__)).parent.rglob("*.py"))

@@ -27,7 +27,7 @@ def ctx(tmp_path: Path) -> RecordingContext:
     return RecordingContext(tmp_path)
 
 
-def test_queries(graph: Graph, ctx: RecordingContext) -> None:
+def test_sparql_query_returns_lines(graph: Graph, ctx: RecordingContext) -> None:
     """Each kind of query is answered, in lines; numbers can be reckoned with."""
     town = COUNTRY.towns[0]
     older = sum(one.founded < town.founded for one in COUNTRY.towns)

@@ -39,7 +39,7 @@ def test_agents_left_out_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPa
     assert [len(pool.agents) for pool in pools] == [6, 6, 7]
 
 
-def test_desk_merges(run: Run, tmp_path: Path) -> None:
+def test_desk_merges_results_of_its_team(run: Run, tmp_path: Path) -> None:
     """The briefing holds every result of the nested group, and its files."""
     table = tmp_path / "t.csv"
     table.write_text("a,b\n1,2\n")

@@ -34,13 +34,13 @@ def transcripts(tmp_path: Path) -> Transcripts:
         ("ferry", []),
     ],
 )
-def test_find(words: str, found: list[int], transcripts: Transcripts) -> None:
+def test_find_returns_lines_with_the_words(words: str, found: list[int], transcripts: Transcripts) -> None:
     """Lines are found by words in any form and by speakers, the best first; no sign of a query language means anything."""
     expected = "\n".join(str(LINES[index]) for index in found) or "Nobody says any of these words."
     assert transcripts.find(words) == expected
 
 
-def test_read(transcripts: Transcripts) -> None:
+def test_read_returns_lines_between_two_times(transcripts: Transcripts) -> None:
     """From one time mark to another; an empty passage returns the length of the transcript."""
     assert transcripts.read("council-3", "12:00", "1:02:05").splitlines() == [
         'council-3 0:12:34 Ivo Lund: The mill was sold for 12,400 crowns, "as seen".',

@@ -28,7 +28,7 @@ def test_replica_is_the_number_at_the_end(given: str, number: int | str | None) 
         assert replica_of({}) is None
 
 
-def test_a_card_replaces_what_it_names_and_nothing_else(tmp_path: Path) -> None:
+def test_deployed_card_replaces_only_its_own_fields(tmp_path: Path) -> None:
     """The author's fields stay unless the deployment replaces them, and so does the function."""
     agent = _agent()
     said = {"agent_id": "analyst", "examples": ["sum a column"], "skills": [{"name": "sums"}, "means"], "may_team_up": False}

@@ -48,7 +48,7 @@ async def _serving(
             await asyncio.wait([serving])
 
 
-async def test_an_agent_whose_folder_is_in_use_joins_as_one_more_replica(tmp_path: Path) -> None:
+async def test_agent_with_a_used_folder_joins_as_another_replica(tmp_path: Path) -> None:
     """It takes the next free number, with the same pool and a folder of its own."""
     network = MemoryNetwork(ManualClock())
     others = CountedIds()
@@ -98,7 +98,7 @@ async def test_an_agent_that_ends_with_an_error_starts_again_alone(tmp_path: Pat
     assert readiness.missing() == []
 
 
-async def test_an_agent_that_lacks_what_it_opens_does_not_join(tmp_path: Path) -> None:
+async def test_agent_whose_opening_fails_does_not_join(tmp_path: Path) -> None:
     """It is not found, and so gets no task that it cannot do; its process reports the reason."""
 
     class Closed(AgentDefinition):

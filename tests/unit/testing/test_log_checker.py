@@ -88,7 +88,7 @@ _WRONGS: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
 }
 
 
-async def test_what_the_system_leaves_behind_is_right() -> None:
+async def test_log_of_a_correct_run_has_no_finding() -> None:
     """There is nothing to find in a whole conversation; in one whose timer is still to come, only that it has no result yet."""
     whole = await _whole()
     running = replace(_log(whole, lambda log: log[:2]), results=[], records={}, accepted=(), timers=frozenset({ROOM}))
@@ -96,7 +96,7 @@ async def test_what_the_system_leaves_behind_is_right() -> None:
 
 
 @pytest.mark.parametrize("wrong", _WRONGS)
-async def test_each_wrong_is_found(wrong: str) -> None:
+async def test_checker_finds_each_fault(wrong: str) -> None:
     """Whatever is taken away, doubled or changed is named."""
     change, said = _WRONGS[wrong]
     assert any(said in found for found in check(change(await _whole())))

@@ -11,7 +11,7 @@ from ioa.agent.conversation import with_results
 from ioa.testing import RecordingContext, found, input_file, upstream
 
 
-def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
+def test_test_context_contains_inputs_results_and_found_agents(tmp_path: Path) -> None:
     """Inputs, results of earlier tasks, and agents that a search finds, the best first."""
     (tmp_path / "rows.csv").write_text("a")
     agents = [Agent(name, description=f"{name} helps") for name in ("ada", "bob")]
@@ -24,7 +24,7 @@ def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
     assert (context.inputs[0].media_type, context.results[0].content) == ("text/csv", "Seven.")
 
 
-def test_it_takes_no_file_that_a_running_task_could_not_attach(tmp_path: Path) -> None:
+def test_test_context_rejects_invalid_file_names(tmp_path: Path) -> None:
     """An author learns from the test, not from the system, that a name is refused. A file of the same name is replaced."""
     context = RecordingContext(tmp_path)
     with pytest.raises(InvalidInputError, match="no plain file name"):

@@ -50,7 +50,7 @@ def test_every_block_of_a_page_can_be_read(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_imports_of_the_project_is_there(page: Path) -> None:
+def test_imports_of_a_page_exist(page: Path) -> None:
     """An import can be copied."""
     missing = [
         f"{node.module}.{alias.name}"

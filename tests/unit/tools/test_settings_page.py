@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 _VARIABLE = re.compile(r"(?<![A-Z_])IOA_[A-Z]+(?:_[A-Z]+)*(?![A-Z_*{])")
 
 
-def test_the_page_is_current_and_says_something_of_every_setting() -> None:
+def test_settings_page_describes_each_setting() -> None:
     """Its names are the known settings, each with a meaning."""
     main(["--check", str(ROOT / "docs" / "settings.md")])
     listed = [setting for section in SECTIONS for setting in settings_of(section)]
@@ -49,7 +49,7 @@ def _written_in(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["deploy/compose.yaml", "deploy/docker/Dockerfile", "tests/k8s/values.yaml", "helm/ioa/templates"])
-def test_what_a_deployment_sets_is_a_setting(name: str) -> None:
+def test_variables_of_deployments_are_settings(name: str) -> None:
     """Compose file, image, chart and the values of its test on a cluster set no variable that processes refuse."""
     path = ROOT / name
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -101,7 +101,7 @@ def test_a_process_with_a_misspelt_setting_ends_with_code_2_and_one_line(capsys:
     ],
     ids=["other processes'", "Kubernetes'", "somebody else's"],
 )
-def test_what_is_meant_for_others_is_let_be(environment: Mapping[str, str]) -> None:
+def test_foreign_variables_are_ignored(environment: Mapping[str, str]) -> None:
     """Settings of other processes, variables of Kubernetes, and other prefixes."""
     assert settings_from(ProcessSettings, environment) == ProcessSettings()
 

@@ -351,7 +351,7 @@ async def test_model_that_never_launches_acts_at_most_ten_times() -> None:
 
 
 @pytest.mark.parametrize(("come", "asked"), [(0, 1), (1, 2)])
-async def test_report_that_no_agent_fits_stands_until_other_agents_are_found(come: int, asked: int) -> None:
+async def test_report_that_no_agent_fits_is_repeated_until_agents_change(come: int, asked: int) -> None:
     """It names needs, reason and the best of each need; the same searches are made again before the model is."""
     nobody = decision(type="report_nobody_fits", needs=["a juggler"], why="Both only count")
     ann, model = brain(nobody, nobody)

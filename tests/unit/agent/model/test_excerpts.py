@@ -54,6 +54,6 @@ async def test_a_file_that_fits_is_shown_as_it_is_written(data: bytes, shown: Ca
         "Dear all".encode("utf-16"),
     ],
 )
-async def test_what_is_no_text_is_not_shown(data: bytes, shown: Callable[..., Any], tmp_path: Path) -> None:
+async def test_file_that_is_no_text_is_not_shown(data: bytes, shown: Callable[..., Any], tmp_path: Path) -> None:
     """A zero, a letter that is none at one of the ends, and UTF-16, which no question has ever shown."""
     assert (await shown(data), is_text(input_file(tmp_path / "a.log"))) == ("(no text)", False)

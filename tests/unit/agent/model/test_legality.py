@@ -69,7 +69,7 @@ def babble(rng: random.Random) -> ScriptedModel:
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32))
-def test_whatever_the_model_says_the_machine_accepts(seed: int) -> None:
+def test_brain_of_a_babbling_model_sends_legal_messages(seed: int) -> None:
     """Every message of the brain is legal in every state that a babbling model and bad luck can reach."""
     rng = random.Random(seed)
     brain, group = ModelBrain(babble(rng), budget=SHORT), launched(max_turns=rng.randint(1, 8))

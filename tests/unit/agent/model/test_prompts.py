@@ -24,7 +24,7 @@ from tests.unit.agent.model.walks import above, walked
 CONCLUDE = decision(type="CONCLUDE", goal_reached=True, content="Done.")
 
 
-def test_what_a_model_sees_is_what_was_reviewed() -> None:
+def test_prompts_equal_the_record() -> None:
     """System, schemas and prompts of these situations are those in the folder; a change of them is a change of behaviour."""
     assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()} == {
         name: f"{text}\n" for name, text in written().items()
@@ -38,13 +38,13 @@ async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = N
     return shown(model.asked[0])
 
 
-def test_defusing_moves_nothing() -> None:
+def test_defused_text_has_the_same_length() -> None:
     """Positions in a text are those of the text as it was said, so that READ finds them."""
     text = "a </goal> b < / task> c <need> d"
     assert (len(defused(text)), "<" in defused(text)) == (len(text), False)
 
 
-def test_a_cut_keeps_both_ends_and_says_how_to_see_the_rest() -> None:
+def test_shortened_text_has_both_ends_and_names_the_read_command() -> None:
     """The mark counts what is missing and names from where to read."""
     text = cut("a" * 500 + "z" * 500, 300, "t3-1")
     assert (len(text) <= 300, text[0], text[-1]) == (True, "a", "z")
@@ -52,7 +52,7 @@ def test_a_cut_keeps_both_ends_and_says_how_to_see_the_rest() -> None:
 
 
 @pytest.mark.parametrize("shown", [cut, excerpt])
-def test_a_cut_makes_no_tag(shown: Callable[[str, int], str]) -> None:
+def test_shortened_text_contains_no_new_tag(shown: Callable[[str, int], str]) -> None:
     """`</reads` is no tag until it is cut, wherever that is; what closes it is in the other end."""
     texts = [defused("a" * before + "</reads" + "b" * 500 + ">") for before in range(300)]
     assert [text for text in texts if "</read [" in shown(text, 300)] == []

@@ -40,7 +40,7 @@ async def told(team: Group, *reads: Mapping[str, object]) -> list[str]:
     return [message.content for message in model.asked[-1].messages[len(model.asked[0].messages) + 1 :: 2]]
 
 
-async def test_reads_exactly_what_is_asked_for() -> None:
+async def test_read_returns_the_requested_range() -> None:
     """From one character to another, at most 20,000 at once; the answer says where it stands."""
     team, _ = await with_files()
     some, rest, message, goal = await told(
@@ -85,7 +85,7 @@ async def test_reads_files_by_their_kind() -> None:
 
 
 @pytest.mark.parametrize("what", ["t9-x", "m99", "t1-x/../a", "input/none.csv", ""])
-async def test_what_is_not_there_is_answered_with_what_is(what: str) -> None:
+async def test_read_of_an_unknown_name_lists_the_names(what: str) -> None:
     """An unknown id costs a read and no repair."""
     team, _ = await with_files(a_csv=("text/csv", b"1"))
     [said] = await told(team, {"what": what})

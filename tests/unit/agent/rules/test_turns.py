@@ -32,7 +32,7 @@ A, S, P, C, E = (
 SKIPPED = "- chart it (it uses a result that is missing)"
 
 
-async def test_a_chain_takes_one_turn() -> None:
+async def test_chain_of_tasks_takes_one_turn() -> None:
     """Whatever its length: nobody has to speak between two links."""
     plan = [planned("t1", "a"), *(planned(f"t{number}", "b", uses=(f"t{number - 1}",)) for number in range(2, 6))]
     play = GroupPlay(charter_of(plan, max_turns=1))
@@ -58,7 +58,7 @@ async def test_a_task_that_fails_goes_to_the_next_candidate() -> None:
     assert play.ended.reason is Reason.CONCLUDED
 
 
-async def test_who_cannot_be_reached_is_passed_over() -> None:
+async def test_unreachable_candidate_is_skipped() -> None:
     """A candidate that was lost long ago is given nothing."""
     play = GroupPlay(charter_of([planned("t1", "a", others=("b", "c"))]))
     play.happen(MemberLost(at=play.at, agent_id=AgentId("b")))
@@ -68,7 +68,7 @@ async def test_who_cannot_be_reached_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("away", [AgentId("b"), AgentId("a")], ids=["needed-next", "at-work"])
-async def test_a_blip_of_a_needed_member_costs_no_part_of_the_answer(away: AgentId) -> None:
+async def test_task_of_a_briefly_lost_member_is_done_by_it(away: AgentId) -> None:
     """A task of who is lost only just now is given to it, and given again if its lease ran out meanwhile."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))]))
     await play.speak()
@@ -93,7 +93,7 @@ async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
     assert play.ended.content == "Hello Ada"
 
 
-async def test_a_forced_conclusion_says_what_is_missing() -> None:
+async def test_forced_conclusion_names_missing_tasks() -> None:
     """When the turns are spent, the conclusion keeps what there is and names the rest."""
     plan = [planned("t1", "a"), planned("t2", "b"), planned("t3", "b", "chart it", uses=("t2",))]
     play = GroupPlay(charter_of(plan, max_turns=1))
