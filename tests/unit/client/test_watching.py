@@ -150,7 +150,7 @@ class Log:
             await asyncio.sleep(0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), behind=st.integers(0, 60))
 def test_watcher_receives_the_log(seed: int, behind: int) -> None:
     """All entries, or the entries after a sequence, up to the root's last entry: each once, by rising sequences."""

@@ -43,7 +43,8 @@ def _written_in(folder: Path) -> set[str]:
     return {
         node.value
         for file in folder.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if "IOA_" in (source := file.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _VARIABLE.fullmatch(node.value)
     }
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.model.prompts import cut
-from ioa.agent.model.task import MAX_TEXT_BYTES, messages_of
+from ioa.agent.model.task import messages_of
 from ioa.files import is_text
-from ioa.foreign_text import defused
 from ioa.testing import RecordingContext, input_file
 
 
@@ -25,22 +23,6 @@ def shown(tmp_path: Path) -> Callable[..., Any]:
         return told[1].content.partition("<read>\na.log:\n")[2].partition("\n</read>")[0]
 
     return of
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"Dear all",
-        "\ufeffa <b> </goal> c".encode(),
-        b"</goal>" * (MAX_TEXT_BYTES // 7),
-        "é<goal".encode() * (MAX_TEXT_BYTES // 7),
-        b"a" * MAX_TEXT_BYTES,
-    ],
-)
-async def test_a_file_that_fits_is_shown_as_it_is_written(data: bytes, shown: Callable[..., Any]) -> None:
-    """It is cut only if it is too long when it is defused."""
-    assert await shown(data) == (cut(defused(data.decode()), MAX_TEXT_BYTES) or "(empty)")
 
 
 @pytest.mark.parametrize(

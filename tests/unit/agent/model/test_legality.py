@@ -67,7 +67,7 @@ def babble(rng: random.Random) -> ScriptedModel:
     return ScriptedModel(say)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32))
 def test_brain_of_a_babbling_model_sends_legal_messages(seed: int) -> None:
     """Every message of the brain is legal in every state that a babbling model and bad luck can reach."""

@@ -119,7 +119,7 @@ def plans(draw: st.DrawFn) -> list[PlannedTask]:
 _MOVES = st.sampled_from(["speak"] * 6 + ["answer", "done", "done", "failed", "wait", "long wait", "lose", "return", "budget"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(plans(), st.integers(1, 12), st.lists(st.tuples(_MOVES, st.integers(0, 99)), max_size=60))
 async def test_every_group_ends_without_a_rejection(plan: list[PlannedTask], turns: int, moves: list[tuple[str, int]]) -> None:
     """Whatever happens to tasks, members and timers, all that the rules say is accepted, and the group reaches its end."""
