@@ -29,7 +29,7 @@ from ioa_gateway.auth import Keyring
 from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.seats import networks_of, open_seats
+from ioa_gateway.seats import networks_of
 from ioa_gateway.server import open_server
 from ioa_gateway.settings import GatewaySettings
 from ioa_gateway.trace_export import TraceExport
@@ -58,7 +58,6 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             port = listening.getsockname()[1]
             async with (
                 open_event_streams(system, limits.pages) as streams,
-                open_seats(own) as seats,
                 open_http_post(inside=settings.webhooks_inside) as http,
             ):
                 ended = traces.ended if is_wanted(os.environ) else lambda _result: None
@@ -71,7 +70,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
                     http_post=http,
                     draw=secrets.token_bytes,
                     system_of=cache(lambda user: Client(connection, user, reader=user)),
-                    seats=seats,
+                    open_seat=own,
                     is_there=lambda: connection.is_connected,
                 )
                 consumers = follow_webhooks(connection, dead, webhooks.note_end, webhooks.deliver)

@@ -1,4 +1,4 @@
-"""The ASGI application of the gateway: the API, the page, A2A and MCP, protected by admission and the checks of origins."""
+"""The ASGI application of the gateway: the API, the page, A2A and MCP, protected by admission."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from ioa_gateway.api import agents, agui, chat, files, goals, groups, questions,
 from ioa_gateway.context import Gateway
 from ioa_gateway.optional_mounts import OptionalMount
 from ioa_gateway.problems import EXCEPTION_HANDLERS, MEDIA_TYPE, Problem
-from ioa_gateway.security_headers import OriginGuard
 from ioa_gateway.static_page import page_routes
 
 _ERRORS = {
@@ -37,37 +36,34 @@ _ERRORS = {
 _MODULES = (goals, groups, files, agents, questions, seats, teams, webhooks, chat, agui, session)
 
 
-class _Api(FastAPI):
-    def openapi(self) -> dict[str, Any]:
-        """Describe the API, with the media type of errors, and without schemas that nothing refers to."""
-        if self.openapi_schema is None:
-            document = super().openapi()
-            for operations in document["paths"].values():
-                for operation in operations.values():
-                    for status in map(str, _ERRORS):
-                        content = operation["responses"][status]["content"]
-                        content[MEDIA_TYPE] = content.pop("application/json")
-            schemas = document["components"]["schemas"]
-            while unused := schemas.keys() - set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))):
-                for name in unused:
-                    del schemas[name]
-        assert self.openapi_schema is not None
-        return self.openapi_schema
+_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 @functools.cache
 def create_api() -> FastAPI:
     """Return the API below `/v1`, once per process: FastAPI builds the routes at the first request, in 150 ms."""
-    api = _Api(
+    api = FastAPI(
         title="Internet of Agents",
         version=installed_version(),
         openapi_url=None,
-        responses={status: {"model": Problem, "description": text} for status, text in _ERRORS.items()},
+        responses={status: {"description": text, "content": _PROBLEM} for status, text in _ERRORS.items()},
         generate_unique_id_function=lambda route: f"{route.tags[0]}_{route.name}",
     )
     for module in _MODULES:
         api.include_router(module.router, prefix="/v1", tags=[module.__name__.rpartition(".")[2]])
     return api
+
+
+@functools.cache
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI description of the API, without schemas that nothing refers to."""
+    document = create_api().openapi()
+    schemas = document["components"]["schemas"]
+    schemas["Problem"] = Problem.model_json_schema()
+    while unused := schemas.keys() - set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))):
+        for name in unused:
+            del schemas[name]
+    return document
 
 
 def create_app(gateway: Gateway, hosts: Mapping[str, str]) -> ASGIApp:
@@ -81,10 +77,9 @@ def create_app(gateway: Gateway, hosts: Mapping[str, str]) -> ASGIApp:
     app.state.keyring = gateway.keyring
 
     async def describe(_request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(create_api().openapi))  # the first call takes a third of a second
+        return JSONResponse(await asyncio.to_thread(describe_api))  # the first call takes a third of a second
 
     app.add_route("/v1/openapi.json", describe)
     app.router.routes += [*create_api().router.routes, *page_routes()]
     app.router.routes += [Mount("/a2a", a2a), Route("/.well-known/agent-card.json", a2a), Route("/mcp", mcp, methods=["POST"])]
-    app.add_middleware(Admission, gateway=gateway)
-    return OriginGuard(app, hosts)
+    return Admission(app, gateway, hosts)

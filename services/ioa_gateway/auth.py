@@ -173,7 +173,7 @@ class Keyring:
 
 
 def _is_same_origin(request: HTTPConnection) -> bool:
-    """Whether a browser sends the request for this gateway's page. Over plain HTTP `OriginGuard` has compared the origin."""
+    """Whether a browser sends the request for this gateway's page. Over plain HTTP `check_host` has compared the origin."""
     site = request.headers.get("sec-fetch-site")
     return site == "same-origin" or (site is None and "origin" in request.headers)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, TypeVar
@@ -17,8 +17,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.system_clock import SystemClock
 from ioa.client.client import Client
-from ioa.client.seat import PersonSeat
+from ioa.client.seat import PersonSeat, named
 from ioa.concurrency import beside
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
@@ -32,7 +33,7 @@ from ioa_gateway.auth import Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.seats import Seats
+from ioa_gateway.seats import OpenNetwork
 from ioa_gateway.webhooks.http_post import HttpPost
 
 MAX_ITEMS = 500
@@ -48,6 +49,7 @@ class Gateway:
     """The parts of the gateway that all requests share.
 
     Attributes:
+        open_seat: Opens the network for a seat.
         draw: Returns a number of random bytes.
         system_of: Returns the client of a user.
         is_there: Whether the gateway is connected to the system.
@@ -58,7 +60,7 @@ class Gateway:
     limits: CallerLimits
     hooks: NatsWebhooks
     http_post: HttpPost
-    seats: Seats
+    open_seat: OpenNetwork
     draw: Callable[[int], bytes]
     system_of: Callable[[UserId], Client]
     is_there: Callable[[], bool]
@@ -88,10 +90,12 @@ class ApiCall(Gateway):
         """Wait for a slot of page reads, and hold it while the block runs. In the block, no other slot may be waited for."""
         return self.limits.pages.slot(self.caller.user)
 
-    async def seat(self, person: str) -> PersonSeat:
-        """Return the seat of a person; `ForbiddenError`: the caller may not answer, or the gateway has no key of the seat."""
+    @asynccontextmanager
+    async def seat(self, person: str) -> AsyncIterator[PersonSeat]:
+        """Connect the seat of a person; `ForbiddenError`: the caller may not answer, or the gateway has no key of the seat."""
         self.caller.check_person(person)
-        return await self.seats.of(person)
+        async with self.open_seat(named(person)) as network:
+            yield PersonSeat(network, person, SystemClock())
 
     async def goal(self, user: UserId | None, goal_id: str) -> GoalName:
         """Return the name of a goal of a user (None: the caller's), or raise `NotFoundError` if the caller may not see it."""

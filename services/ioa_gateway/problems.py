@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
-from http import HTTPStatus
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -38,6 +37,7 @@ _STATUS: Mapping[str, int] = {
 }
 """Statuses of codes in `ERRORS`. A class with another code has the status of its nearest base."""
 
+_CODES = {403: "forbidden", 404: "not_found", 421: "forbidden"}
 _SOON = timedelta(seconds=1)
 
 
@@ -82,7 +82,7 @@ def problem_of(error: Exception) -> Problem:
             place = ".".join(str(part)[:64] for part in first["loc"])
             return problem(422, "invalid_input", f"{place}: {why_of(first)[:300]}.")
         case HTTPException():
-            code = "not_found" if error.status_code == HTTPStatus.NOT_FOUND else "invalid_input"
+            code = _CODES.get(error.status_code, "invalid_input")
             return problem(error.status_code, code, f"{error.detail.rstrip('.')}.")
         case ClientDisconnect():
             return problem(499, "invalid_input", "The client has disconnected.")
@@ -95,16 +95,8 @@ def chat_error(described: Problem) -> dict[str, Any]:
     return {"message": message, "type": described.type, "param": None, "code": described.type.rpartition(":")[2]}
 
 
-def respond(described: Problem, path: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the response with a problem, in the form that clients of the path expect."""
-    content = described.model_dump(mode="json", exclude_none=True)
-    if path in CHAT_PATHS:
-        content["error"] = chat_error(described)
-    return JSONResponse(content, described.status, headers, MEDIA_TYPE)
-
-
 def respond_to_error(error: Exception, path: str) -> Response:
-    """Return the response to an exception."""
+    """Return the response to an exception, in the form that clients of the path expect."""
     if isinstance(error, HTTPException) and isinstance(error.__cause__, IoaError):
         error = error.__cause__  # FastAPI wraps errors of reading a body
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
@@ -112,7 +104,11 @@ def respond_to_error(error: Exception, path: str) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, UnavailableError):
         headers["Retry-After"] = str(math.ceil((error.retry_after or _SOON).total_seconds()))
-    return respond(problem_of(error), path, headers)
+    described = problem_of(error)
+    content = described.model_dump(mode="json", exclude_none=True)
+    if path in CHAT_PATHS:
+        content["error"] = chat_error(described)
+    return JSONResponse(content, described.status, headers, MEDIA_TYPE)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
 
-from fastapi.routing import APIRoute
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from ioa.concurrency import fail_at
@@ -46,43 +42,35 @@ def limited(receive: Receive, max_bytes: int) -> Receive:
     return receive_limited
 
 
-class JsonRoute(APIRoute):
-    """A route whose JSON body must be valid by RFC 8259: without NaN, halves of surrogate pairs, and too deep nesting."""
+async def read_json(receive: Receive, *, rejects: bool) -> Receive:
+    """Read a whole body, and return a `receive` that returns it again.
 
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """Return the handler."""
-        handle = super().get_route_handler()
+    A body that is no JSON by RFC 8259 (with NaN, halves of surrogate pairs, or too deep nesting) is rejected, or without `rejects`
+    replaced by no bytes, which the library of a protocol reports in its own way.
 
-        async def answer(request: Request) -> Response:
-            return await handle(_JsonRequest(request.scope, request.receive))
+    Raises:
+        InvalidInputError: The body is no JSON.
+        ClientDisconnect: The client has disconnected.
+    """
+    body = [await Request({"type": "http"}, receive).body()]
+    try:
+        parse_json(body[0] or b"null")
+    except InvalidInputError:
+        if rejects:
+            raise
+        body = [b""]
 
-        return answer
+    async def receive_again() -> Message:
+        if body:
+            return {"type": "http.request", "body": body.pop(), "more_body": False}
+        return await receive()
+
+    return receive_again
 
 
-class _JsonRequest(Request):
-    async def json(self) -> Any:
-        return parse_json(await self.body())
-
-
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes) -> object:
     """Parse JSON, or raise `InvalidInputError`."""
     try:
         return from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidInputError(f"The body is no JSON: {error}.") from None
-
-
-async def checked_json(request: Request) -> Receive:
-    """Read a whole body, and return a `receive` that returns it again; no bytes if it is no JSON, for an error of the library."""
-    body = [await request.body()]
-    try:
-        parse_json(body[0])
-    except InvalidInputError:
-        body = [b""]
-
-    async def receive() -> Message:
-        if body:
-            return {"type": "http.request", "body": body.pop(), "more_body": False}
-        return await request.receive()
-
-    return receive

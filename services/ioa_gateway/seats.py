@@ -1,4 +1,4 @@
-"""Connections of the seats of people. A connection proves the sender of a message, so each seat has its own."""
+"""Connections of the seats of people. A connection proves the sender of a message, so each use of a seat has its own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection
-from ioa.adapters.system_clock import SystemClock
-from ioa.client.seat import PersonSeat, named
-from ioa.concurrency import TaskGroup
-from ioa.errors import ForbiddenError, IoaError
+from ioa.errors import ForbiddenError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import person_of
@@ -24,46 +21,6 @@ OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
 """Opens the network for a seat."""
 _PATIENCE = timedelta(seconds=2)
 """Timeout for connecting a seat."""
-
-
-class Seats:
-    """Seats, which are connected at first use and stay connected. Made by `open_seats`."""
-
-    def __init__(self, open_network: OpenNetwork, holding: asyncio.TaskGroup) -> None:
-        self._open_network = open_network
-        self._holding = holding
-        self._networks: dict[AgentId, asyncio.Future[AgentNetwork]] = {}
-        self.is_over = asyncio.Event()
-
-    async def of(self, person: str) -> PersonSeat:
-        """Return a person's seat; `ForbiddenError`: the gateway has no key of it, `UnavailableError`: it cannot connect now."""
-        me = named(person)
-        if me not in self._networks:
-            self._networks[me] = asyncio.get_running_loop().create_future()
-            self._holding.create_task(self._hold(me, self._networks[me]))
-        return PersonSeat(await asyncio.shield(self._networks[me]), person, SystemClock())
-
-    async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
-        try:
-            async with self._open_network(me) as network:
-                opened.set_result(network)
-                await self.is_over.wait()
-        except IoaError as error:
-            del self._networks[me]  # the next call connects again
-            if not opened.done():
-                opened.set_exception(error)
-                opened.exception()  # the callers may have been cancelled
-
-
-@asynccontextmanager
-async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
-    """Connect seats while the block runs."""
-    async with TaskGroup() as holding:
-        seats = Seats(open_network, holding)
-        try:
-            yield seats
-        finally:
-            seats.is_over.set()
 
 
 def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None, *, is_asked: bool) -> OpenNetwork:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 
-from ioa_gateway.problems import problem, respond
-
-_SECURITY = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; frame-src 'self';"
         " frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -21,44 +19,25 @@ _SECURITY = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_CLOSE = {"Connection": "close"}
 
 
-class OriginGuard:
-    """Rejects requests for other hosts, and requests of other sites' pages.
+def check_host(headers: Headers, hosts: Mapping[str, str]) -> tuple[str, str]:
+    """Return the host of a request in lower case, and its scheme.
 
     Args:
-        app: The application.
-        hosts: The scheme of each host, as `Host` names it.
+        headers: The headers of the request.
+        hosts: The scheme of each accepted host.
+
+    Raises:
+        HTTPException: Another host, a page of another site, or an ambiguous length of the body.
     """
-
-    def __init__(self, app: ASGIApp, hosts: Mapping[str, str]) -> None:
-        self._app = app
-        self._hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Reject a request, or pass it to the application."""
-        if scope["type"] != "http":
-            return
-        headers = Headers(scope=scope)
-        hosts = [host.lower() for host in headers.getlist("host")]
-        scheme = self._hosts.get(hosts[0]) if len(hosts) == 1 else None
-
-        async def secured(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                response_headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY.items():
-                    response_headers.setdefault(name, value)
-            await send(message)
-
-        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy in front may read another length
-            rejection = problem(400, "invalid_input", "The request has both Content-Length and Transfer-Encoding.", "Send one.")
-        elif scheme is None:
-            rejection = problem(421, "forbidden", "This server has another name.", "IOA_HTTP_URLS sets its names.")
-        elif any(origin.lower() != f"{scheme}://{hosts[0]}" for origin in headers.getlist("origin")):
-            rejection = problem(403, "forbidden", "Pages of other sites have no access.")
-        else:
-            admitted = headers.mutablecopy()
-            admitted["host"] = hosts[0]  # in lower case
-            await self._app({**scope, "scheme": scheme, "headers": admitted.raw}, receive, secured)
-            return
-        await respond(rejection, scope["path"], {"Connection": "close"})(scope, receive, secured)
+    names = [host.lower() for host in headers.getlist("host")]
+    scheme = hosts.get(names[0]) if len(names) == 1 else None
+    if "content-length" in headers and "transfer-encoding" in headers:  # a proxy in front may read another length
+        raise HTTPException(400, "The request has both Content-Length and Transfer-Encoding; send one.", _CLOSE)
+    if scheme is None:
+        raise HTTPException(421, "This server has another name. IOA_HTTP_URLS sets its names.", _CLOSE)
+    if any(origin.lower() != f"{scheme}://{names[0]}" for origin in headers.getlist("origin")):
+        raise HTTPException(403, "Pages of other sites have no access.", _CLOSE)
+    return names[0], scheme

@@ -23,7 +23,6 @@ from ioa_gateway.a2a.cards import NETWORK, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.context import ApiCall
-from ioa_gateway.request_body import checked_json
 
 _PATH = re.compile(r"^(?:/network|/agents/([^/]+))?(/.*)?$", re.DOTALL)
 """The pool of a path, if any, and the path below it."""
@@ -55,7 +54,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
     if (request.method, path) == ("POST", "/") and content_type != "application/json":
         raise HTTPException(415, "The body is not application/json.")
     encodes_twice.set(request.headers.get("user-agent", "").startswith("python-httpx"))
-    await _respond(Tasks(call, pool, base_url), {**scope, "path": path, "root_path": ""}, await checked_json(request), send)
+    await _respond(Tasks(call, pool, base_url), {**scope, "path": path, "root_path": ""}, receive, send)
 
 
 async def _respond(tasks: Tasks, scope: Scope, receive: Receive, send: Send) -> None:

@@ -230,8 +230,8 @@ class Tasks(RequestHandler):
             field = "seat" if turns else "item"
             raise InvalidInputError(f"Several questions are open; name one by `{field}` in a data part: {', '.join(names)}.")
         if turns:
-            seat = await self.call.seat(names[0])
-            await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
+            async with self.call.seat(names[0]) as person:
+                await person.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
         elif questions:
             await client.answer(names[0], text, key=answer_id)
         else:

@@ -12,11 +12,10 @@ from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.model import Model
 from ioa.protocol.registry import ListAgents
 from ioa_gateway.context import AgentsCall
-from ioa_gateway.request_body import JsonRoute
 
 _PAGE = 200
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class AgentsDocument(Model):

@@ -28,7 +28,6 @@ from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import NETWORK, ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import CallerStatus, follow_goal
 from ioa_gateway.problems import GoalFailedError, chat_error, problem_of
-from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
 
 _QUESTION = re.compile(r"\(question ([\w.-]+)\)\s*$")
@@ -37,7 +36,7 @@ _UNSUPPORTED = ("audio", "functions", "logprobs", "max_completion_tokens", "max_
 _CHOICE = {"index": 0, "logprobs": None}
 _FENCE = re.compile(r"^```\w*\n(.*)\n```$", re.DOTALL)
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class ResponseFormat(Model):

@@ -19,13 +19,12 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import GoalName
 from ioa_gateway.api.goals import GoalPath, NumberPath
 from ioa_gateway.context import ApiCall, LaunchCall, ReadCall
-from ioa_gateway.request_body import JsonRoute
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and never run."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 _BINARY = {"type": "string", "format": "binary"}
 _FETCHED: dict[int | str, dict[str, Any]] = {
@@ -96,22 +95,19 @@ def _heads(artifact: Artifact, *, is_shown: bool) -> dict[str, str]:
 
     A browser asks each time whether its copy is current, so that no file is shown after its user has signed out.
     """
-    policy = "sandbox; default-src 'none'; frame-ancestors 'self'"
-    media_type = "application/octet-stream"
-    disposition = f"attachment; filename*=UTF-8''{quote(shown_name(artifact.name), safe='')}"
+    is_picture = artifact.media_type in _PICTURES
+    policy, media_type = "sandbox; default-src 'none'; frame-ancestors 'self'", "application/octet-stream"
     if is_shown:
         policy += "; style-src 'unsafe-inline'; img-src data:"
-        media_type = f"{'text/html' if artifact.media_type == 'text/html' else 'text/plain'}; charset=utf-8"
-    elif artifact.media_type in _PICTURES:
+        media_type = f"text/{'html' if artifact.media_type == 'text/html' else 'plain'}; charset=utf-8"
+    elif is_picture:
         media_type = artifact.media_type
-    if is_shown or artifact.media_type in _PICTURES:
-        disposition = "inline"
+    saved = f"attachment; filename*=UTF-8''{quote(shown_name(artifact.name), safe='')}"
     return {
         "ETag": f'"{artifact.sha256}{"-shown" if is_shown else ""}"',
         "Cache-Control": "private, no-cache",
-        "X-Content-Type-Options": "nosniff",
         "Content-Type": media_type,
-        "Content-Disposition": disposition,
+        "Content-Disposition": "inline" if is_shown or is_picture else saved,
         "Content-Security-Policy": policy,
         "Accept-Ranges": "bytes",
     }

@@ -20,12 +20,11 @@ from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, read_labels, refuse_r
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.context import ApiCall, LaunchCall, ReadCall, ReadLaunchCall
-from ioa_gateway.request_body import JsonRoute
 
 MAX_SEQUENCE = 2**53
 _MAX_WAIT_SECONDS = 50
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 UserQuery = Annotated[UserIdField | None, Query(description="the user of the goal; default: the user of the key")]
 

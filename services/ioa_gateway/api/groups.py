@@ -19,13 +19,12 @@ from ioa.protocol.operation.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
 from ioa_gateway.context import KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of
-from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS
 from ioa_gateway.trace_export import read_trace
 
 MAX_ENTRIES = 500
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 LastEventId = Annotated[
     int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_SEQUENCE, description="the `id` of the last event; overrides `after`")

@@ -13,11 +13,10 @@ from ioa.protocol.ids import CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa_gateway.context import MAX_ITEMS, LaunchCall, ReadCall
-from ioa_gateway.request_body import JsonRoute
 
 _MAX_NUMBER = 999_999_999
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class QuestionsDocument(Model):

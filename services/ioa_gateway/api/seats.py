@@ -20,12 +20,11 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import ANYBODY
 from ioa.protocol.policy import FieldValue
 from ioa_gateway.context import MAX_ITEMS, ApiCall, SeatsCall
-from ioa_gateway.request_body import JsonRoute
 
 _MAX_TURN = 999_999_999
 _MAX_HEARD = 500
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class WaitingDocument(Model):
@@ -93,34 +92,41 @@ class SaidAt(Model):
 @router.get("/seats")
 async def anybody(call: SeatsCall) -> WaitingDocument:
     """List the open turns of all people that the key answers for."""
-    return await _waiting(call, waiting_for_people(call.client) if ANYBODY in call.caller.people else _turns_of_seats(call))
-
-
-async def _turns_of_seats(call: ApiCall) -> AsyncIterator[Awaited]:
+    if ANYBODY in call.caller.people:
+        return _describe(await _visible(call, waiting_for_people(call.client)))
+    turns = list[AwaitedDocument]()
     for person in sorted(call.caller.people):
         with suppress(ForbiddenError):  # the gateway has no key of this seat
-            async for turn in (await call.seat(person)).awaited():
-                yield turn
+            turns += await _turns(call, person)
+    return _describe(turns)
 
 
 @router.get("/seats/{name}")
 async def show(call: SeatsCall, name: str) -> WaitingDocument:
     """List the open turns of a person."""
-    return await _waiting(call, (await call.seat(name)).awaited())
+    return _describe(await _turns(call, name))
 
 
-async def _waiting(call: ApiCall, turns: AsyncIterator[Awaited]) -> WaitingDocument:
-    """Describe the turns that the caller may see. The turns contain policies of megabytes."""
-    found = [AwaitedDocument.of(turn).begun() async for turn in turns if bears(turn.charter.labels, call.caller.labels)]
-    return WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS]))
+async def _turns(call: ApiCall, person: str) -> list[AwaitedDocument]:
+    async with call.seat(person) as seat:
+        return await _visible(call, seat.awaited())
+
+
+async def _visible(call: ApiCall, turns: AsyncIterator[Awaited]) -> list[AwaitedDocument]:
+    """Return documents of the turns that the caller may see. The turns contain policies of megabytes."""
+    return [AwaitedDocument.of(turn).begun() async for turn in turns if bears(turn.charter.labels, call.caller.labels)]
+
+
+def _describe(turns: list[AwaitedDocument]) -> WaitingDocument:
+    return WaitingDocument(more=len(turns) > MAX_ITEMS, waiting=tuple(turns[:MAX_ITEMS]))
 
 
 @router.get("/seats/{name}/groups/{comm_id}")
 async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocument:
     """Show a group as a person sees it."""
-    seat = await call.seat(name)
-    history = await seat.heard(comm_id)
-    turn = seat.awaited_in(history)
+    async with call.seat(name) as seat:
+        history = await seat.heard(comm_id)
+        turn = seat.awaited_in(history)
     call.check_labels(comm_id, history.charter)
     return HeardDocument.model_validate(
         {
@@ -137,7 +143,7 @@ async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocume
 @router.post("/groups/{comm_id}/messages", status_code=201)
 async def answer(call: SeatsCall, comm_id: CommIdField, order: SayOrder) -> SaidAt:
     """Answer for a person. The first answer counts; repeating it is idempotent, at any replica."""
-    seat = await call.seat(order.seat)
-    if call.caller.labels:
-        call.check_labels(comm_id, (await seat.heard(comm_id)).charter)
-    return SaidAt(seq=await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload))))
+    async with call.seat(order.seat) as seat:
+        if call.caller.labels:
+            call.check_labels(comm_id, (await seat.heard(comm_id)).charter)
+        return SaidAt(seq=await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload))))

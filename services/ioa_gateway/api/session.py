@@ -15,9 +15,8 @@ from ioa.protocol.ids import UserId
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.auth import COOKIE, SESSION, Keyring
 from ioa_gateway.caller import Caller
-from ioa_gateway.request_body import JsonRoute
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class SessionOrder(Instruction):

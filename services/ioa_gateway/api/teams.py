@@ -11,9 +11,8 @@ from ioa.protocol.model import Time
 from ioa.protocol.team import document_of, team_of
 from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamReference, TeamRow, VersionNumber, team_name
 from ioa_gateway.context import ReadCall, TeamsCall
-from ioa_gateway.request_body import JsonRoute
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class TeamDocument(TeamRow):

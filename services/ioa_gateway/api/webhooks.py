@@ -17,13 +17,12 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.context import ApiCall, WebhooksCall
-from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.webhooks.webhook_service import queue_notice
 
 MOST = 100
 """Maximum webhooks of a key."""
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 class WebhookOrder(Instruction):

@@ -37,7 +37,6 @@ from ioa_gateway.context import ApiCall
 from ioa_gateway.mcp.answers import FoundAgent, FoundAgents, GoalProgress, Started
 from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal, read_status
 from ioa_gateway.pagination import EntryPage, page_of
-from ioa_gateway.request_body import checked_json
 from ioa_gateway.sse import text_of
 
 _MAX_WAIT_SECONDS, _MAX_TURNS = 50, 40
@@ -107,10 +106,9 @@ def create_application() -> ASGIApp:
     server.resource("ioa://goal/{goal_id}/{number}/{name}", description="A file of a goal's result")(read_file)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        body = await checked_json(Request(scope, receive))
         manager = StreamableHTTPSessionManager(server._lowlevel_server, stateless=True)
         async with manager.run():
-            await manager.handle_request(scope, body, send)
+            await manager.handle_request(scope, receive, send)
 
     return answer
 
@@ -198,7 +196,8 @@ async def post(
         await call.client.answer(item, choose or text)
     else:
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
-        await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
+        async with call.seat(seat) as person:
+            await person.answer(item, PersonReply(**dict(reply)))
     return await _progress(call, await _read_goal(call, name))
 
 

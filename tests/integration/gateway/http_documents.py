@@ -17,7 +17,7 @@ import httpx
 from ioa.concurrency import beside
 from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser
-from ioa_gateway.app import create_api
+from ioa_gateway.app import describe_api
 from ioa_testkit.planes import open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.serving import open_door, open_gateway
@@ -35,7 +35,7 @@ TEAM = {
 
 def openapi() -> str:
     """Return the OpenAPI description without prose, one path and one schema a line."""
-    document = create_api().openapi()
+    document = describe_api()
     rows = [f"{group} {name} {json.dumps(_structure(value), sort_keys=True)}" for group, name, value in _parts(document)]
     return "\n".join([*sorted(rows), ""])
 

@@ -24,12 +24,11 @@ from ioa.protocol.operation.api_keys import ApiKey, KeyId, Scope, digest_of_secr
 from ioa.protocol.operation.webhooks import Notice
 from ioa.telemetry.health import open_socket
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa_gateway.app import create_api, create_app
+from ioa_gateway.app import create_app, describe_api
 from ioa_gateway.auth import Keyring
 from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.seats import open_seats
 from ioa_gateway.server import open_server
 from ioa_gateway.webhooks.http_post import HttpPost
 from ioa_testkit.planes import Plane
@@ -62,7 +61,7 @@ class Route(NamedTuple):
 
 ROUTES = [
     Route(method.upper(), path, "security" in operation, "requestBody" in operation)
-    for path, operations in create_api().openapi()["paths"].items()
+    for path, operations in describe_api()["paths"].items()
     for method, operation in operations.items()
 ]
 
@@ -116,17 +115,14 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
     await keyring.read()
     with open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
-        async with (
-            open_event_streams(plane.client, door.limits.pages) as streams,
-            open_seats(lambda _me: nullcontext(plane.network)) as seats,
-        ):
+        async with open_event_streams(plane.client, door.limits.pages) as streams:
             gateway = Gateway(
                 streams=streams,
                 keyring=keyring,
                 limits=door.limits,
                 hooks=door.hooks,
                 http_post=HttpPost(httpx.AsyncHTTPTransport(), inside=False),
-                seats=seats,
+                open_seat=lambda _me: nullcontext(plane.network),
                 draw=secrets.token_bytes,
                 system_of=lambda _user: plane.client,
                 is_there=lambda: door.is_there,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import timedelta
 
 import httpx
@@ -16,7 +16,7 @@ from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Conclusion, Discussion, Pass
-from ioa_gateway.seats import Seats
+from ioa_gateway.context import ApiCall
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -119,14 +119,14 @@ async def test_open_turn_is_signalled_at_once(plane: Plane, http: httpx.AsyncCli
 
 async def test_seats_without_a_key_are_left_out(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller with two seats sees the work of the seat whose key the gateway has."""
-    open_seat = Seats.of
+    open_seat = ApiCall.seat
 
-    async def of(seats: Seats, person: str) -> PersonSeat:
+    def seat(call: ApiCall, person: str) -> AbstractAsyncContextManager[PersonSeat]:
         if person == "bob":
             raise ForbiddenError("This gateway has no key of human-bob.")
-        return await open_seat(seats, person)
+        return open_seat(call, person)
 
-    monkeypatch.setattr(Seats, "of", of)
+    monkeypatch.setattr(ApiCall, "seat", seat)
     await door.keys.put(key("two", "seats:anna", "seats:bob"))
     door.clock.advance(timedelta(seconds=2))
     answers = [await http.get(path, headers=bearer("two")) for path in ("/seats", "/seats/anna", "/seats/bob")]
