@@ -215,32 +215,6 @@ async def test_vector_of_another_length_is_rejected() -> None:
     assert list(await index.indexed()) == ["a"]
 
 
-async def test_rows_are_used_again() -> None:
-    """An index whose agents come, change and go finds the present ones, and takes no more memory."""
-    chance = random.Random(7)
-    present: dict[AgentId, IndexEntry] = {}
-    index = ExactIndex(DIMENSION)
-    for turn in range(300):
-        name, pool = f"a{chance.randrange(60)}", f"p{chance.randrange(8)}"
-        drawn = entry(name, unit(chance), examples=tuple(unit(chance) for _ in range(chance.randrange(4))), words=name, pool=pool)
-        gone = AgentId(f"a{chance.randrange(60)}")
-        await index.put([drawn])
-        await index.remove([gone])
-        present[drawn.card.agent_id] = drawn
-        present.pop(gone, None)
-        if turn % 10 == 0:
-            asked = query(unit(chance), f"a{turn % 60} a7", limit=3)
-            fresh = ExactIndex(DIMENSION)
-            await fresh.put(list(present.values()))
-            assert flat([await index.search(asked)]) == pytest.approx(flat([await fresh.search(asked)]), abs=1e-4)
-            assert await index.indexed() == await fresh.indexed()
-    assert _rows(index) <= 256
-
-
-def _rows(index: ExactIndex) -> int:
-    return max(len(rows.vectors) for rows in (index._texts, index._examples))
-
-
 @pytest.fixture
 def many() -> list[IndexEntry]:
     """As many agents as the exact index is for."""

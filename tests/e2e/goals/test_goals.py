@@ -38,29 +38,6 @@ async def test_list_of_six_tasks_is_done_with_right_figures(system: Client, worl
     ) == (True, True, True, 1, 1, True, False), outcome.text
 
 
-async def test_rejected_goal_shows_a_list_that_succeeds(system: Client, world: World) -> None:
-    """In at most eight lines, with the columns of the user's file."""
-    rejected = await run_goal(system, f"Please draw me {world.amount} per {world.kind}, and mail it to Ann", [world.table])
-    lines = rejected.text.splitlines()
-    _, _, shown = rejected.text.partition("This works:\n")
-    goal, *_ = shown.split("\nNot running")
-    accepted = await run_goal(system, goal, [world.table])
-
-    assert (rejected.result.reason, len(lines) <= 8) == (Reason.NO_AGENT, True), rejected.text
-    assert accepted.result.reason == Reason.CONCLUDED, (goal, accepted.text)
-
-
-async def test_missing_part_fails_the_goal_and_keeps_the_other_results(system: Client, world: World) -> None:
-    """The failed part is named with the reason."""
-    text = f"- sum of {world.amount} by {world.kind}\n- translate {world.text.name} into Japanese\n- report of #2"
-    outcome = await run_goal(system, text, [world.table, world.text])
-
-    missing, _, done = outcome.text.partition(f"## sum of {world.amount}")
-    assert (outcome.result.reason, f"- translate {world.text.name}" in missing) == (Reason.FAILED, True), outcome.text
-    assert "- report of #2 (it uses a result that is missing)" in missing
-    assert done and outcome.figures_match(world.sums(world.kind, world.amount))
-
-
 async def test_nested_group_reports_to_its_parent(system: Client, world: World) -> None:
     """A briefing is done by a nested group, whose conclusion and files are the result of the task."""
     truth = world.sums(world.kind, world.amount)

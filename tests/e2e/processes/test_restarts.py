@@ -19,7 +19,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from tests.e2e.command_line import CommandLine, is_alive
-from tests.e2e.processes.conftest import AGENTS, Stage
+from tests.e2e.processes.conftest import AGENTS
 from tests.rig.deadline import eventually
 from tests.rig.ports import held_ports
 
@@ -27,26 +27,6 @@ pytestmark = pytest.mark.slow
 
 _PATIENCE = timedelta(seconds=60)
 _SIGNALS = [signal.SIGTERM, signal.SIGKILL]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("number", _SIGNALS)
-async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: signal.Signals) -> None:
-    """The new process waits until the old process has released the folder, takes the same id, and runs the task again."""
-    async with stage.agent("waiter", drain=5) as first:
-        await stage.ready("waiter")
-        order = GoalOrder(goal="wait for the file", agent=AgentId("waiter"), timeout=_PATIENCE.total_seconds())
-        goal_id = await stage.system.submit(order)
-        await eventually(lambda: len(stage.runs()) == 1, within=_PATIENCE)
-        first.send_signal(number)
-        async with stage.agent("waiter", drain=5):
-            await stage.ready("waiter", times=2)
-            (stage.folder / "go").touch()
-            async with asyncio.timeout(_PATIENCE.total_seconds()):
-                result = await stage.system.wait_for_result(goal_id)
-
-    assert (result.reason, result.content) == (Reason.CONCLUDED, "waited"), stage.log()
-    assert ("joins_as_replica" in stage.log(), len(stage.runs())) == (False, 2), stage.log()
 
 
 @pytest.mark.nightly

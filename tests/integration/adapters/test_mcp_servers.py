@@ -118,15 +118,6 @@ async def test_guards_of_a_server_guard_each_of_its_tools(tmp_path: Path) -> Non
     assert brought[1] == "Refused: 'Orle' is not allowed here." and brought[2].startswith("Tarn has 431")
 
 
-async def test_server_that_ended_is_started_again(tmp_path: Path) -> None:
-    """The model reads that the effect of its call is unknown; its next call succeeds."""
-    script = CENSUS.replace('return "closed"', "os._exit(1)")
-    async with _agent(mcp(_command(tmp_path, script))).opened() as agent:
-        brought, _ = await _observed(agent, tmp_path, wants("town_hall__close_hall"), wants("town_hall__population", city="Tarn"))
-    assert "was lost during the call. The effect of the call is unknown" in brought[0]
-    assert brought[1].startswith("Tarn has 431")
-
-
 @pytest.mark.parametrize(
     ("arguments", "brought"),
     [

@@ -130,26 +130,6 @@ asyncio.run(main())
 """
 
 
-async def test_a_cancelled_start_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cancelling while the server starts ends the process before the cancellation goes on, and frees the folder."""
-    silent = tmp_path / "silent"
-    os.mkfifo(tmp_path / "pid")
-    silent.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n", encoding="utf-8")
-    silent.chmod(0o755)
-    monkeypatch.setattr(embedded_server, "find_nats_server", lambda: silent)
-
-    async def start() -> None:
-        async with open_nats_server(tmp_path / "data", None):
-            pass
-
-    task = asyncio.create_task(start())
-    pid = int(await asyncio.to_thread((tmp_path / "pid").read_text, encoding="ascii"))  # waits until it is written
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert _alive(pid) is False
-
-
 async def test_ctrl_c_in_the_terminal_does_not_reach_the_server(nats_server: NatsServer) -> None:
     """The server runs in a session of its own, so that its starter can drain before it stops the server."""
     assert os.getsid(nats_server.pid) == nats_server.pid != os.getsid(0)

@@ -1,16 +1,24 @@
-"""Memberships and the open index of a running system whose buckets are deleted."""
+"""Memberships, sessions and the open index of a running system whose buckets are deleted."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.stream import stream_names
-from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, STREAMS, stream_of
+from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, SESSIONS, STREAMS, stream_of
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.errors import IoaError, NotFoundError, UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalId, PoolId
+from ioa.protocol.registry import Register, Renew
 from ioa_testkit.planes import open_plane
 from tests.integration.control_plane.conversation import ADA, BOB, Caller
 from tests.rig.deadline import eventually
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import session
 
 _GOAL = GoalId("goal-1")
 
@@ -35,3 +43,24 @@ async def test_deleted_memberships_and_open_index_are_stored_again_when_a_timer_
         await plane.client.cancel(_GOAL)
         await plane.client.wait_for_result(_GOAL)
         await eventually(lambda: open_groups.find(comm_id), lambda found: found is None)
+
+
+async def test_deleted_session_is_stored_again_when_its_agent_registers(nats_url: str) -> None:
+    """A renewal requests the registration."""
+    async with open_plane(nats_url), open_connection(NatsSettings(nats_url, "test")) as client:
+        held, network = session("s1"), NatsAgentNetwork(client)
+        register = Register(card=card(ADA), session=held, previous=held.session)
+        await network.register(register)
+        await client.jetstream().delete_stream(stream_of(SESSIONS))
+
+        async def renewal() -> type[IoaError] | None:
+            try:
+                await network.renew(Renew(agent_id=ADA, pool=PoolId(ADA), session=held.session))
+            except (NotFoundError, UnavailableError) as error:
+                return type(error)
+            return None
+
+        assert await eventually(renewal, lambda raised: raised is NotFoundError, within=timedelta(seconds=30))
+        await network.register(register)
+        stored = await NatsSessions(client).read(ADA)
+        assert (stored is not None and stored.claim is not None and stored.claim.session, await renewal()) == (held, None)

@@ -48,18 +48,17 @@ DOWN = Line(status=503, body="overloaded")
 
 @dataclass
 class Endpoint:
-    """Chooses a team, and then returns the lines of `speech`. `forms`: the answer to the choice of the team."""
+    """Chooses a team, and then returns the lines of `speech`."""
 
     member: str
     speech: Callable[[], Line]
-    forms: Line | None = None
 
     def answer(self, body: dict[str, Any]) -> Line:
         """Answer a request."""
         is_formation = "launch_group_chat" in json.dumps(body["response_format"])
         if not is_formation:
             return self.speech()
-        return self.forms or completion(json.dumps({"decision": {"type": "launch_group_chat", "members": [self.member]}}))
+        return completion(json.dumps({"decision": {"type": "launch_group_chat", "members": [self.member]}}))
 
 
 def always(line: Line) -> Callable[[], Line]:
@@ -113,14 +112,14 @@ async def reach(
     plane: Plane,
     folder: Path,
     name: str,
-    endpoint: Endpoint | str,
+    endpoint: Endpoint,
     *,
     budget: Budget = BRIEF,
     patience: float = 60,
 ) -> Told:
-    """Run a goal with two agents of an endpoint, or of an address. `patience` is on their cards, in seconds."""
+    """Run a goal with two agents of an endpoint. `patience` is on their cards, in seconds."""
     async with AsyncExitStack() as stack:
-        url = endpoint if isinstance(endpoint, str) else stack.enter_context(serving(answer=endpoint.answer))[0]
+        url = stack.enter_context(serving(answer=endpoint.answer))[0]
         chat = await stack.enter_async_context(open_openai_chat(ModelSettings(url, "large", context=32_000)))
         brain = ModelBrain(chat, name="large", budget=budget)
         clients = [_client(plane, folder, f"{name}-{role}", brain, patience) for role in ("lead", "member")]

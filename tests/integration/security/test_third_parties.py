@@ -21,14 +21,10 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.credentials import CALLOUT, authorization_file, revoke
 from ioa.cli.output.terminal import Terminal
-from ioa.client.client import open_system
 from ioa.concurrency import beside
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
-from ioa.local.programs import Program
 from ioa.protocol import subjects
-from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.registry import Register, Session
@@ -39,11 +35,9 @@ from ioa.testing.manual_clock import NEW_YEAR
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import (
-    EXAMPLES,
     Secured,
     open_intruder,
     open_processes,
-    open_running,
     open_secured,
 )
 from tests.integration.security.town import card
@@ -214,21 +208,3 @@ async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypa
         await eventually(lambda: good.is_connected and not bad.is_connected, bool, within=_SOON)
         await house.is_refused(house.provider.token())
         await eventually(noted, {("", "guest@example.com", "", "forbidden")}.issubset, within=_SOON)
-
-
-@pytest.mark.nightly
-async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp_path: Path) -> None:
-    """Whoever comes by a token is a member like others: its agent is found, is given work, and answers."""
-    calculator = {"role": "agent", "agent": "adder", "pool": "adder"}
-    (tmp_path / "agent-token").write_text(house.provider.token(calculator, sub="adder"))
-    (tmp_path / "adder.py").write_text((EXAMPLES / "agents" / "calculator.py").read_text().replace('"calculator"', '"adder"', 1))
-    env = {"IOA_NATS_TOKEN_FILE": str(tmp_path / "agent-token"), "IOA_AGENT_DATA": str(tmp_path / "agents")}
-    program = Program("adder", "ioa.hosting", (f"{tmp_path / 'adder.py'}:agent",), env)
-    async with (
-        open_running(house.secured, {"adder": program}),
-        open_system(house.by_token(house.provider.token(_BOB, sub="bob")), patience=_SOON) as bob,
-    ):
-        goal = await bob.submit(GoalOrder(goal="17 * 3", agent=AgentId("adder")))
-        async with asyncio.timeout(30):
-            result = await bob.wait_for_result(goal)
-    assert (result.reason, "51" in str(result)) == (Reason.CONCLUDED, True)

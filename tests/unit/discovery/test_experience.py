@@ -150,3 +150,10 @@ async def test_agent_outside_the_first_is_raised_over_them() -> None:
     for letter in "abcdefg":
         market.experience.add(outcome(f"tables-{letter}", done=False))
     assert ([hit.card.agent_id for hit in await market.hits(k=1)], REACH > MAX_SHIFT) == (["tables-h"], True)
+
+
+async def test_outcome_after_the_present_counts_as_one_of_now() -> None:
+    """The clock of another process can be ahead."""
+    experience = Experience(ManualClock())
+    experience.add(outcome("a", at=NEW_YEAR + 4 * HALF_LIFE))
+    assert experience.record(PoolId("a"), kind_of_need(SUMS)).evidence == pytest.approx(1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -40,6 +41,20 @@ class _Pool:
             comm_id = CommId(f"{user}-{number}")
             await self.open.put(LOCAL, comm_id, OpenGroup(goal_id=GoalId(comm_id), deadline=START))
             await self.shares.take(user, SUMS, comm_id)
+
+
+async def test_a_user_fills_half_of_a_pool_and_another_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond that waits until a goal has ended, or is told to come again; whoever else comes does not wait."""
+    monkeypatch.setattr(shares, "PATIENCE", timedelta(milliseconds=50))
+    pool = _Pool()
+    await pool.come(slots=8)
+    await pool.take(ANNA, *range(4))
+    with pytest.raises(NotYetError):
+        await pool.take(ANNA, 4)
+    await pool.take(BEN, *range(4))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(pool.take(ANNA, 4))
+        await pool.open.remove(CommId("anna-2"))
 
 
 async def test_goals_that_leave_the_pool_idle_are_followed_by_more(monkeypatch: pytest.MonkeyPatch) -> None:

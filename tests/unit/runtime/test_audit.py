@@ -53,18 +53,6 @@ async def test_a_flood_of_refusals_is_a_line_and_a_count(audit: AuditLog, kept: 
     ]
 
 
-async def test_actions_beyond_the_limit_of_a_minute_are_counted(audit: AuditLog, kept: Kept) -> None:
-    """The number of different actions is limited; the next minute starts at zero."""
-    for number in range(MAX_LINES + 7):
-        audit.note(Deed.ACCEPTED, who="eve", target=f"g{number}")
-    audit.end_window()
-    await audit.flush()
-    audit.note(Deed.ACCEPTED, who="eve", target="again")
-    await audit.flush()
-    told = kept.told()
-    assert (len(told), told[-2:]) == (MAX_LINES + 2, [("accepted", "eve", "again", "", 1), ("unwritten", "", "", "", 7)])
-
-
 async def test_whose_goals_were_discarded_is_told(audit: AuditLog, kept: Kept) -> None:
     """Each user has lines of his own; what is no goal has none to name."""
     dead = RecordedDeadLetters(MemoryDeadLetters(), audit)

@@ -8,12 +8,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ioa.group.machine import step
-from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
 from ioa.protocol.goals import PROBE, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
-from ioa.protocol.messages import Discussion
-from ioa.protocol.usage import Usage
 from ioa.runtime.group_metrics import count_entry
 from tests.unit.group.scenario import Scenario, launched
 from tests.unit.runtime.plane import ADA, BOB, Plane
@@ -70,28 +67,6 @@ def test_tasks_are_counted_by_mode_and_outcome(since: Since) -> None:
     assert (since("ioa_tasks_suspected_total"), since("ioa_groups_ended_total", reason="cancelled")) == (1, 1)
 
 
-def test_tokens_are_counted_once_however_deep_they_were_spent(since: Since) -> None:
-    """What a nested team reports to its parent was counted in its own group."""
-    story = launched("ada", "bob").says("ada", to="bob", tokens=5).assigns("bob", "t2-1:ada").progresses("t2-1", tokens=7)
-    count(story.nests("t2-1").nested_ends("t2-1", usage=Usage(tokens_out=100)))
-    assert since("ioa_tokens_total", direction="in") + since("ioa_tokens_total", direction="out") == 12
-
-
-async def test_routers_count_refusals_and_lost_races(opened: Plane, since: Since) -> None:
-    """A refused message by its reason, but not one that was accepted before; a race against another router."""
-    speech = await opened.message(ADA, Discussion(content="Let us begin with the sum.", next_speaker=BOB))
-    await opened.send(speech, router=0)
-    await opened.send(speech, router=1)
-    await opened.says(ADA, Discussion(content="And now the mean.", next_speaker=BOB), router=0)
-    answer = await opened.message(BOB, Discussion(content="The sum is seven.", next_speaker=ADA))
-    await opened.send(answer, router=1)
-    assert [since("ioa_rejections_total", reason=code) for code in (RejectionCode.NOT_YOUR_FLOOR, RejectionCode.STALE_TURN)] == [
-        1,
-        0,
-    ]
-    assert (since("ioa_turns_total"), since("ioa_group_entries_total", event="DISCUSSION")) == (2, 2)
-
-
 async def test_goals_are_counted_once_with_their_time(plane: Plane, since: Since) -> None:
     """From acceptance to the first result; publishing it again counts nothing, and neither does a result without a record."""
     await plane.accept()
@@ -114,10 +89,3 @@ async def test_a_goal_that_only_tries_the_way_is_not_counted(plane: Plane, since
     result = GoalResult.model_validate({**ended, "reason": "deadline", "content": "", "turns": 0})
     assert await plane.ports.results.publish(result)
     assert [since("ioa_goals_ended_total", reason="deadline"), since("ioa_goal_duration_seconds_count")] == [0, 0]
-
-
-async def test_goals_and_dead_letters_are_counted_where_they_come_in(plane: Plane, since: Since) -> None:
-    """An accepted goal, and one that cannot be read."""
-    for data in (b"Count to ten.", b"\xff"):
-        await plane.intake.accept("ioa.v1.goal.local", data, repr(data))
-    assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)

@@ -15,6 +15,22 @@ async def _rounds(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
+async def test_who_comes_between_release_and_turn_does_not_slip_in() -> None:
+    """The lock is handed over: who asks while the next one is about to run waits behind it."""
+    lock, served = PriorityLock(), list[str]()
+
+    async def use(name: str) -> None:
+        async with lock.held():
+            served.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        async with lock.held():
+            group.create_task(use("first"))
+            await _rounds()
+        await use("second")
+    assert served == ["first", "second"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 async def test_no_two_hold_it_and_all_who_stay_get_it(seed: int) -> None:
     """With waiters that come, go and fail at random one at most holds the lock, and in the end it is free."""
