@@ -196,7 +196,9 @@ def _card(agent: AgentId) -> AgentCard:
 
 
 def _charter(team: TeamSpec) -> Charter:
-    cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
+    several = {agent for filling in team.fillings if len(filling.agents) > 1 for agent in filling.agents}
+    names = [one.agents if several.intersection(one.agents) else one.names for one in team.fillings]
+    cast = tuple([Casting(role=one.role, members=held) for one, held in zip(team.fillings, names, strict=True)])
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
     members, cast = members_in_order(team.policy, (leader, *(agent for casting in cast for agent in casting.members)), cast)
     return Charter(

@@ -660,11 +660,6 @@ class Policy(PolicyPart):
         return any(role.at_most is not None for role in self.roles)
 
     @cached_property
-    def continues(self) -> bool:
-        """Whether a node continues its count of turns when it is entered again."""
-        return any(node.again == "continue" for node in self.nodes)
-
-    @cached_property
     def forks(self) -> bool:
         """Whether a node is left by several exits, or waits for several nodes."""
         return any(node.take == "all" or node.join == "all" for node in self.nodes)

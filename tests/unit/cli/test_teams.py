@@ -155,7 +155,40 @@ ann: states the conclusion
 """
 
 
-@pytest.mark.parametrize(("team", "play"), [(SHIPPED / "paper-loop.toml", CHOICES), (JURY, FORMS), (VOTE, SILENCE)])
+GAME = """
+team = "game"
+leader = "host"
+[roles]
+host = { agent = "h", hears_all = true }
+spy = { agent = "cat", secret = true }
+player = { agents = ["ann", "bob", "cat"] }
+[[nodes]]
+name = "vote"
+roles = ["player"]
+turns = "together"
+form = { out = "player" }
+exits = [ { to = "out", remove = { field = "out" } } ]
+[[nodes]]
+name = "out"
+roles = ["host"]
+max = 1
+visits = 9
+exits = [ { to = "end", when = { left = "spy", at_most = 0 } }, { to = "vote" } ]
+"""
+VOTES = """
+ann {out = cat}: Out.
+bob {out = cat}: Out.
+cat {out = bob}: Out.
+===
+ann: Out. [out = cat]
+bob: Out. [out = cat]
+cat: Out. [out = bob]; removed: cat was removed
+host: (host speaks)
+host: states the conclusion
+"""
+
+
+@pytest.mark.parametrize(("team", "play"), [(SHIPPED / "paper-loop.toml", CHOICES), (JURY, FORMS), (VOTE, SILENCE), (GAME, VOTES)])
 def test_team_is_played_with_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str], team: str | Path, play: str) -> None:
     """A script decides the messages, choices and form fields of its lines; rejected and unused lines are shown."""
     script, _, turns = play.strip().partition("\n===\n")

@@ -381,11 +381,8 @@ def _check_caps(state: GroupState, policy: Policy | None) -> None:
     for node, visits in zip(policy.nodes, course.visits, strict=True):
         assert node.visits is None or visits <= node.visits
     node = policy.nodes[course.node]
-    is_capped = node.max is not None and node.again == "anew"
-    if isinstance(state.stage, Discussing) and node.max is not None and is_capped:
-        assert course.turns < node.max
-    if node.max is not None and is_capped:
-        assert course.turns + seats <= node.max
+    if node.max is not None and node.again == "anew":
+        assert course.turns + seats + isinstance(state.stage, Discussing) <= node.max
     for number, total in enumerate(course.total):
         held = [policy.roles[role].at_most for role in state.members[number].roles]
         assert any(cap is None for cap in held) or total <= max(filter(None, held), default=0)

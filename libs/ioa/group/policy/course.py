@@ -28,7 +28,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
         entered=(0,) * len(policy.nodes) if policy.rewinds else (),
-        kept=(0,) * len(policy.nodes) if policy.continues else (),
+        kept=(0,) * len(policy.nodes) if any(node.again == "continue" for node in policy.nodes) else (),
     )
     return enter(policy, state.model_copy(update={"course": course}), policy.nodes[0].name, at)
 
@@ -186,15 +186,14 @@ def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
 def begin_anew(scene: Scene, to: str, at: datetime) -> GroupState:
     """Enter a node again, and strike the messages since it was entered."""
     course, state = scene.course, scene.state
-    first, last = course.entered[scene.policy.node_numbers[to]], state.turn - 1
+    entered = course.entered[scene.policy.node_numbers[to]]
+    first, last = entered, state.turn - 1
     kept = [one for one in course.struck if one[0] < first]
     if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
         first = kept.pop()[0]
-    changed: dict[str, Any] = {"struck": (*kept, (first, last))}
-    if scene.policy.forks:  # the node is no branch, so that the agenda was filled since
-        before = [one for one in course.done if course.entered[one] < course.entered[scene.policy.node_numbers[to]]]
-        changed |= {"agenda": (), "done": tuple(before)}
-    state = scene.with_course(**changed).state
+    done = tuple([one for one in course.done if course.entered[one] < entered])
+    # the agenda was filled since, because the node is in no branch
+    state = scene.with_course(struck=(*kept, (first, last)), agenda=(), done=done).state
     state = floor.cancel_tasks(state, f"{to} is begun anew", lambda task: task.turn >= first)
     return enter(scene.policy, state, to, at)
 

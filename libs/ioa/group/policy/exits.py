@@ -43,10 +43,10 @@ def last_exit(scene: Scene) -> Exit:
     If no member has spoken in it, the first exit of a rule comes before the others. If only exits to nodes that wait are left, and
     the agenda is empty, it is the first of these.
     """
-    ways = [way for way in scene.node.exits if _is_open(scene, way)]
+    able = [way for way in scene.node.exits if has_visit(scene, way.to)]
+    ways = [way for way in able if _is_open(scene, way)]
     first = [way for way in ways if way.is_bare or (way.by == "rule" and not scene.course.turns)]
-    waiting = [way for way in scene.node.exits if has_visit(scene, way.to) and _waits(scene, way.to)]
-    return next(iter((*first, *ways, *waiting)), _TO_THE_END)
+    return next(iter((*first, *ways, *able)), _TO_THE_END)
 
 
 def judged(scene: Scene, *, gathered: bool) -> tuple[Exit, ...]:
@@ -117,9 +117,7 @@ def _choices(scene: Scene, ways: Iterable[Exit]) -> list[Exit]:
 
 def _waits(scene: Scene, to: str) -> bool:
     """Return whether a node still waits for other nodes when the present node has been left."""
-    if not scene.policy.forks or to == END:
-        return False
-    awaited = scene.policy.awaited.get(scene.policy.node_numbers[to])
+    awaited = None if to == END else scene.policy.awaited.get(scene.policy.node_numbers[to])
     return awaited is not None and not awaited <= _done_after(scene)
 
 
