@@ -109,18 +109,6 @@ except Exception as e: print(type(e).__name__, e.hint)
     )
 
 
-def test_the_command_line_works_on_the_base(bare: Environment) -> None:
-    """`ioa --help` answers, and says what it can do."""
-    done = bare.run("ioa", "--help")
-    assert (done.returncode, "run" in done.stdout, done.stderr) == (0, True, "")
-
-
-def test_a_part_of_the_library_costs_no_more_than_itself(bare: Environment) -> None:
-    """The names of `ioa` are loaded when they are first used: whoever wants its errors does not load pydantic."""
-    loaded = bare.python("import sys, ioa; from ioa import TaskError; print(*{name.partition('.')[0] for name in sys.modules})")
-    assert not {"pydantic", "nats", "msgpack"} & set(loaded.split())
-
-
 def test_every_file_of_packages_and_examples_is_in_the_wheel(bare: Environment) -> None:
     """Python or not; the examples are below the folder where `ioa up` looks for them."""
     code = "import json, ioa, ioa.cli.up as up; print(json.dumps([ioa.__path__[0], str(up.examples())]))"

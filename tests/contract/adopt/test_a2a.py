@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,6 @@ DONE_V1: Json = {
         "artifacts": [{"artifactId": "a", "parts": [{"text": "Sun over Tarn"}]}],
     }
 }
-DATA: Json = {"town": "Tarn", "degrees": 21, "rain": None}
 COMPLETED: Json = {"state": "completed", "message": WORDS}
 V3 = {"protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
 
@@ -163,14 +161,6 @@ async def test_answer_is_read(answer: Json, tmp_path: Path) -> None:
     assert await answered(remote, RecordingContext(tmp_path)) == "Sun over Tarn"
 
 
-async def test_data_of_an_answer_is_json(tmp_path: Path) -> None:
-    """Whole numbers and nulls are kept."""
-    answer = {**DONE, "artifacts": [{"artifactId": "a", "parts": [{"kind": "data", "data": DATA}]}]}
-    remote = RemoteAgent(lambda origin: {"url": origin, **V3}, answer)
-    text = await answered(remote, RecordingContext(tmp_path))
-    assert (json.loads(text), "21.0" in text) == (DATA, False)
-
-
 async def test_question_of_a_remote_agent_is_asked(tmp_path: Path) -> None:
     """The answer continues the same task."""
     asks = {**DONE, "artifacts": None, "status": {"state": "input-required", "message": ASKS}}
@@ -197,14 +187,6 @@ async def test_state_that_is_not_completed_fails_the_task(state: str, error: typ
     with pytest.raises(IoaError) as raised:
         await answered(remote, RecordingContext(tmp_path))
     assert (type(raised.value), why in str(raised.value)) == (error, True)
-
-
-async def test_task_that_its_agent_forgets_fails(tmp_path: Path) -> None:
-    """The error of the agent is the error of the task."""
-    working = {**DONE, "status": {"state": "working"}, "artifacts": []}
-    remote = RemoteAgent(lambda origin: {"url": origin, **V3}, working, {"error": {"code": -32001, "message": "Task not found"}})
-    with pytest.raises(TaskError, match="failed: Task not found"):
-        await answered(remote, RecordingContext(tmp_path))
 
 
 async def test_file_without_a_plain_name_is_not_fetched(tmp_path: Path) -> None:

@@ -76,14 +76,6 @@ async def test_invalid_reply_of_a_webhook_fails_the_task(reply: Reply, why: str,
     assert why in str(await _failing(adopt.webhook, lambda _: reply, tmp_path))
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
-async def test_answer_with_any_header_is_read(charset: str, tmp_path: Path) -> None:
-    """Also with characters outside of ASCII."""
-    named = {"Content-Disposition": 'attachment; filename="Übersicht.pdf"'.encode(charset).decode("latin-1")}
-    with serving(lambda _: (200, {"result": "ok"}, named)) as url:
-        assert await _run(adopt.webhook("hook", url, description=DOES), RecordingContext(tmp_path)) == "ok"
-
-
 async def test_endless_answer_fails_the_task() -> None:
     """The timeout is for the whole answer, however steadily it arrives."""
     has_ended = asyncio.Event()

@@ -10,7 +10,6 @@ from ioa.agent.model import Budget
 from ioa.cli.doctor import Health, model_finding
 from ioa.cli.output.terminal import Terminal
 from ioa.cli.up import report_model
-from ioa.errors import InvalidInputError
 from ioa.hosting.brains import budget_of
 from ioa.hosting.configured_model import ask_model, model_of
 from tests.rig.http_script import Line, completion, serving
@@ -70,12 +69,6 @@ async def test_doctor_tests_a_tool_call(calls: list[object], health: Health) -> 
         assert settings is not None
         finding = model_finding(await ask_model(settings, thoroughly=True))
     assert finding.health == health
-
-
-def test_an_address_without_a_model_is_refused() -> None:
-    """Before anything is started."""
-    with pytest.raises(InvalidInputError, match="no model is named"):
-        model_of({"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1"})
 
 
 def test_budget_is_read_from_the_environment() -> None:

@@ -14,7 +14,7 @@ from ioa.concurrency import beside
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import ModelCall
-from ioa.protocol.ids import LOCAL, GoalName, PoolId, TaskId, comm_id_of_task
+from ioa.protocol.ids import LOCAL, GoalName, PoolId, comm_id_of_task
 from ioa.protocol.messages import Discussion, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.operation.trace import Span, span_id_of_goal, trace_id_of, trace_of_goal
 from ioa.protocol.usage import Usage
@@ -28,10 +28,8 @@ GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ROOT = span_id_of_goal(GoalName(LOCAL, GOAL))
 
 
-async def _log(
-    nats: SharedNats, result: InformTaskResult | None = None, traceparent: str = "", later: TaskSpec | None = None
-) -> Sequence[StoredEntry]:
-    """Return the log of a goal whose task Bob does, by a nested group without a result; and then a task that waited for it."""
+async def _log(nats: SharedNats, result: InformTaskResult | None = None, traceparent: str = "") -> Sequence[StoredEntry]:
+    """Return the log of a goal whose task Bob does, by a nested group without a result."""
     with capture_logs():
         async with nats.account() as url, open_plane(url) as plane:
             members = Members(plane)
@@ -40,7 +38,7 @@ async def _log(
                 await plane.client.submit(order(traceparent=traceparent))
                 await members.launch()
                 first = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
-                await members.say(ADA, SyncTaskAssignment(tasks=(first, *([later] if later else []))))
+                await members.say(ADA, SyncTaskAssignment(tasks=(first,)))
                 if result is not None:
                     await members.say(BOB, result)
                 else:
@@ -49,8 +47,6 @@ async def _log(
                     await members.say(BOB, Discussion(content="You count.", next_speaker=ADA), nested)
                     await members.conclude(ADA, "Five.", nested)
                     await eventually(lambda: plane.client.group(ROOM), lambda found: not found.state.open_tasks)
-                if later is not None:
-                    await members.say(BOB, InformTaskResult(task_id=later.task_id, task_conclusion="Eleven."))
                 await members.conclude(ADA, "Ten.")
                 await plane.client.wait_for_result(GOAL)
                 return await conversation(plane.client, ROOM)
@@ -84,14 +80,6 @@ async def test_a_goal_with_a_nested_team_is_one_tree(shared_nats: SharedNats) ->
     ]
     assert len({span.span_id for span in spans}) == len(spans)
     assert all(span.start <= span.end and not span.failure for span in spans)
-
-
-async def test_span_of_a_task_begins_when_its_work_can_begin(shared_nats: SharedNats) -> None:
-    """The time in which a task waited for another task's result is no part of its span."""
-    later = TaskSpec(task_id=TaskId("t1-2"), assignee=BOB, task_desc="Add one.", uses=(TASK,))
-    spans = _spans(GoalTrace(), await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), later=later))
-    first, second = sorted((span for span in spans if span.name == "task"), key=lambda span: span.end)
-    assert first.end <= second.start <= second.end
 
 
 async def test_failures_and_model_calls_are_spans_of_the_given_trace(shared_nats: SharedNats) -> None:

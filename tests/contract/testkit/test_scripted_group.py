@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 
 import pytest
@@ -53,19 +52,6 @@ async def test_invalid_message_fails(ioa_system: System) -> None:
             await group["lead"].says("Hello", to="no such id!")
         with pytest.raises(InvalidInputError, match=r"'cook' is no scripted member.*There are lead"):
             group["cook"]
-
-
-async def test_silent_agent_fails_the_next_line(ioa_system: System) -> None:
-    """The error names the agent and its task."""
-    ioa_system.within = timedelta(seconds=0.5)
-    silent = translator()
-    silent.speak(lambda view: asyncio.Event().wait())  # type: ignore[type-var]
-    async with ioa_system.group("Print the menu", agent=silent) as group:
-        await group["lead"].says("Translate it.", to="translator")
-        with pytest.raises(ScriptError, match=r"translator has the floor, and is not done after 0\.5 s"):
-            await group["lead"].says("Well?", to="translator")
-        with pytest.raises(ScriptError, match="translator has not said anything more"):
-            await group.next_message()
 
 
 async def test_missing_answer_fails(ioa_system: System) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from datetime import timedelta
 
 import pytest
 
 from ioa import Agent, InvalidInputError
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId
 from ioa_testkit import ScriptError, System
 from tests.contract.testkit.agents import counter, hanging, translator
 
@@ -49,22 +46,3 @@ async def test_invalid_agents_and_goals_are_rejected_at_once(ioa_system: System)
         await ioa_system.run("do it", agents=[translator(), translator()])
     with pytest.raises(InvalidInputError, match="The goal is empty"):
         await ioa_system.run("  ", agents=[translator()])
-
-
-async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System) -> None:
-    """As by Ctrl-C in the middle of a goal whose agent hangs; that no task is left is seen to by every test here."""
-    begun = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(ioa_system.run("sleep for a while", agents=[hanging(begun)]))
-        await begun.wait()
-        running.cancel()
-    assert running.cancelled()
-
-
-async def test_an_agent_keeps_its_own_card(ioa_system: System) -> None:
-    """The system adds only the kind of its brain."""
-    agent = translator()
-    async with ioa_system.serve(agent) as running:
-        [status] = await running.client.agents()
-    card = agent.card_as(AgentId("translator")).model_copy(update={"speaks": "rules"})
-    assert json.loads(status.card.model_dump_json()) == json.loads(card.model_dump_json())

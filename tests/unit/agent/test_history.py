@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from ioa.agent.groups.group_history import GroupHistory
@@ -17,7 +15,6 @@ from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.team import field_of
-from ioa.protocol.usage import Usage
 from tests.unit.agent.stories import folded, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, group
@@ -110,27 +107,6 @@ def test_restarted_member_finds_its_passed_draft() -> None:
     others = histories["bob"].state
     assert others.course is not None and others.course.draft is None
     assert histories["bob"].messages() == []
-
-
-def test_view_log_contains_tasks_that_ended_without_a_message() -> None:
-    """What was said, and between it the tasks that a team, a lease or a cancellation closed, as they ended."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-1").after(9)
-    story = story.nested_ends("t1-1", usage=Usage(tokens_in=7)).finishes("t1-2").assigns_and_waits("ada", "t2-1:bob").timers(2)
-    history = GroupHistory(COMM)
-    logs = []
-    for entry in sequenced(story):
-        history.apply(entry)
-        logs.append(history.view(AgentId("ada"), START, Meter()).log)
-    told = [(item.spec.task_id, item.outcome) if isinstance(item, TaskRecord) else item.payload.type for item in logs[-1]]
-    said = [one for one in told if one != "INFORM_TASK_PROGRESS"]
-    assert said == [
-        "SYNC_TASK_ASSIGNMENT",
-        ("t1-1", TaskOutcome.DONE),
-        "INFORM_TASK_RESULT",
-        "SYNC_TASK_ASSIGNMENT",
-        ("t2-1", TaskOutcome.FAILED),
-    ]
-    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(logs))
 
 
 def test_a_rejected_task_is_not_done() -> None:

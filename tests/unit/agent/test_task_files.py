@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,7 +12,7 @@ from ioa.agent.send import MAX_TEXT_BYTES
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
 from ioa.agent.tasks.task_files import GroupFiles
-from ioa.errors import InvalidInputError, NotFoundError, TaskError
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
@@ -120,18 +118,6 @@ async def test_a_file_is_fetched_once(tmp_path: Path) -> None:
 
 def _files_in(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
-
-
-async def test_download_needs_free_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the file stays, and a later download succeeds."""
-    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5))
-        with pytest.raises(TaskError, match=r"no room for 'a.csv' with 3 bytes: 5 bytes are free"):
-            await files.fetch([artifact])
-    assert not _files_in(tmp_path)
-    [fetched] = await files.fetch([artifact])
-    assert fetched.path.read_bytes() == b"1,2"
 
 
 @pytest.mark.parametrize("wrong", [{"sha256": "0" * 64}, {"object_name": "elsewhere"}])

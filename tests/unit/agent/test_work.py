@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
 from collections.abc import AsyncGenerator, Callable
 from datetime import timedelta
@@ -21,7 +20,7 @@ from ioa.ports.brain import TeamLaunch
 from ioa.protocol.agents.search import Filters, Need, Search, SearchResult
 from ioa.protocol.cards import Load
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -217,31 +216,6 @@ async def test_a_file_that_cannot_be_fetched_fails_its_task(
     result = await company.task_result(ROOM)
 
     assert (result.outcome, str(error.args[0]) in result.task_conclusion) == (TaskOutcome.FAILED, True)
-
-
-async def test_missing_file_of_a_result_declines_the_task_that_uses_it(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before its function runs. The reason names the result and its agent."""
-    called = list[str]()
-
-    async def put_nowhere(_agent: AgentId, _comm: CommId, _place: str, name: str, data: bytes, kind: str, _by: object) -> Artifact:
-        sha256 = hashlib.sha256(data).hexdigest()
-        return Artifact(name=name, object_name="nowhere/1", size_bytes=len(data), sha256=sha256, media_type=kind)
-
-    monkeypatch.setattr(company.network, "put_file", put_nowhere)
-
-    def use(words: str) -> str:
-        called.append(words)
-        return "used"
-
-    await company.start(working(lambda words, ctx: ctx.artifact("rows.csv", "1,2").name, "first"))
-    await company.start(working(use, "second"))
-    uses = task("b", "second", turn=2).model_copy(update={"uses": (TaskId("t1-a"),)})
-    given = SyncTaskAssignment(tasks=(task("a", "first"),)), SyncTaskAssignment(tasks=(uses,))
-    await company.start(idle("lead"), leading(*given, members=("first", "second")))
-    result = await company.has_done()
-    [_, told] = [one.payload for one in await company.messages(result.comm_id) if isinstance(one.payload, InformTaskResult)]
-    assert (told.outcome, told.declined, called) == (TaskOutcome.FAILED, True, [])
-    assert "The result t1-a of first names 'rows.csv', which is missing" in told.task_conclusion
 
 
 async def test_result_without_free_space_is_reported_later(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
