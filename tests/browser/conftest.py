@@ -1,4 +1,4 @@
-"""A Chromium that looks at a gateway, and what it complains of. `make test-all SUITE=browser` installs what drives it."""
+"""Fixtures for tests of the page in Chromium. `make test-all SUITE=browser` installs what drives it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a browser where there is none."""
+    """Skip tests if the machine has no browser."""
     missing = pytest.mark.skip(reason="There is no Chromium on this machine: `apt-get install chromium`.")
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.blocks_loop)  # what drives the browser checks all that it says, in this loop
+            item.add_marker(pytest.mark.blocks_loop)  # the browser driver validates messages in this loop
             if CHROMIUM is None:
                 item.add_marker(missing)
 

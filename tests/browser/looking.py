@@ -1,4 +1,4 @@
-"""Looking at a page as people do, and as those do who check it: what its console says, what its policy refused, and axe."""
+"""A browser for tests: pages, their console and policy errors, and accessibility checks by axe."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Looking:
     """A browser, and what the pages in it have complained of.
 
     Attributes:
-        complaints: What a console said, what a script threw, and what a policy refused.
+        complaints: Console errors, uncaught exceptions and policy violations.
     """
 
     browser: Browser
@@ -55,14 +55,14 @@ class Looking:
         return page
 
     async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light", shown: str = KEY) -> Page:
-        """Open a page of somebody who has shown a key."""
+        """Open a page that is signed in by a key."""
         page = await self.open(size, scheme)
         await page.goto(url)
         await page.request.post(f"{url}/v1/session", data={"key": shown})
         return page
 
     async def keep(self, page: Page, name: str) -> None:
-        """Keep a picture of what is seen."""
+        """Save a screenshot."""
         await page.screenshot(path=self.screenshots / f"{name}.png")
 
     async def examine(self, page: Page, name: str) -> None:

@@ -129,7 +129,7 @@ class Stage:
         return (await self._plane.network.launch(request)).state.comm_id
 
     async def abandoned(self, goal_id: GoalId, why: str) -> None:
-        """Have the desk say that nobody fits a goal."""
+        """Report as the desk that no agent fits a goal."""
         ticket = await eventually(lambda: self._ticket(goal_id))
         await self._plane.network.abandon(AbandonGoal(goal_id=goal_id, by=DESK, reason=Reason.NO_AGENT, content=why, ticket=ticket))
 
@@ -187,7 +187,7 @@ class Stage:
         return room
 
     async def reviewed(self) -> CommId:
-        """Play a goal under a policy, up to a second review: what was written went back once."""
+        """Play a goal under a policy up to the second review of a draft."""
         goal_id = await self._plane.client.submit(GoalOrder(goal="Write a page on how units sell", team=_TEAM))
         ticket = await eventually(lambda: self._ticket(goal_id))
         request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=_TEAM.policy.digest)

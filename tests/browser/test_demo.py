@@ -77,7 +77,7 @@ def ports() -> Iterator[list[int]]:
 
 
 async def test_a_goal_is_watched_while_a_gateway_dies(looking: Looking, ports: list[int], tmp_path: Path) -> None:
-    """Whoever signs in by the link, launches a goal and watches it sees each entry once, though his gateway is killed meanwhile."""
+    """A user who signs in by the link and launches a goal sees each entry once, although the gateway is killed."""
     up = ("ioa.cli", "up", "--json", "--port", "0", "--web", "--web-port", "0", "--data", str(tmp_path / "ioa"))
     async with _balanced(ports) as port, _running(*up, "--pool", str(EXAMPLES / "pool.toml")) as system:
         assert system.stdout is not None
@@ -106,5 +106,5 @@ async def test_a_goal_is_watched_while_a_gateway_dies(looking: Looking, ports: l
             await looking.keep(page, "demo")
             shown = await page.locator("#log > ol > [data-key]").evaluate_all("(rows) => rows.map((row) => row.dataset.key)")
             assert shown == await page.evaluate(_OF_THE_LOG, urlsplit(page.url).path)
-    torn = [one for one in looking.complaints if "net::ERR" not in one]  # which a browser tells of a gateway that dies
+    torn = [one for one in looking.complaints if "net::ERR" not in one]  # a browser reports these for a killed gateway
     assert torn == []

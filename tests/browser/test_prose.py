@@ -1,4 +1,4 @@
-"""What agents wrote in Markdown, and what is said of goals that nobody took."""
+"""Markdown of agents in the page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_answers_are_drawn_as_they_were_meant(looking: Looking, stage: Sta
 
 
 async def test_text_of_agents_is_no_markup(looking: Looking, stage: Stage, url: str) -> None:
-    """Markup stands as it was written, nothing is loaded from elsewhere, and a link tells where it leads."""
+    """Markup is shown as text, nothing is loaded from other hosts, and a link shows its target."""
     goal_id, room = await _opened(stage)
     await stage.say(room, DESK, Discussion(content=_HOSTILE, next_speaker=ANALYST))
     await stage.say(room, ANALYST, Discussion(content=_DEEP, next_speaker=DESK))

@@ -1,4 +1,4 @@
-"""A person's turn in the page: what is asked, what may be said, and an answer that lands once."""
+"""A person's turn in the page: the question, the possible answers, and an answer that is sent once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WORDS = "Yes, but two:\n\n  not three — “half” is enough. "
 
 
 async def _said(plane: Plane, room: CommId) -> list[str]:
-    """What the person has said, as it stands in the log."""
+    """Return the person's messages in the log."""
     log = [one.entry.event for one in await plane.client.group_entries(room)]
     said = [one.message.payload for one in log if isinstance(one, Said) and one.message.header.sender == "human-anna"]
     return [getattr(one, "content", "") for one in said]
 
 
 async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
-    """From launch to conclusion by the page alone, and the keyboard: a form, a review, the result; what cannot be done says why."""
+    """From launch to conclusion by keyboard: a form, a review and the result; a disabled choice has a reason."""
     await plane.client.put_team(DECIDED)
     page = await looking.signed_in(url)
     await page.goto(url)
@@ -79,7 +79,7 @@ async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Sta
 
 
 async def test_an_answer_lands_once_however_often_it_is_sent(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
-    """A gateway that takes an answer and dies before it says so leaves one answer: the page sends it again by itself."""
+    """The page repeats an answer without a response, and the log contains it once."""
     goal_id, room = await stage.decided()
     page, lost = await looking.signed_in(url), list[int]()
 
@@ -97,7 +97,7 @@ async def test_an_answer_lands_once_however_often_it_is_sent(looking: Looking, s
 
 
 async def test_a_goal_asks_its_user(looking: Looking, stage: Stage, plane: Plane, url: str, door: Door) -> None:
-    """Who launched a goal is asked first in the list and in the room, sees what stands if nothing is said, and answers there."""
+    """The user of a goal sees the question in the list and in the room, with its default, and answers there."""
     goal_id = await stage.launched()
     room = await stage.opened(goal_id, WRITER)
     until = datetime.now(UTC) + timedelta(minutes=30)
@@ -136,7 +136,7 @@ async def _answer(page: Page, address: str) -> None:
 async def test_key_of_one_seat_shows_only_the_view_of_its_person(
     looking: Looking, stage: Stage, plane: Plane, url: str, door: Door
 ) -> None:
-    """Who has a key of one seat alone is shown its turns, the group as that person knows it, and no list of goals."""
+    """The page shows the turns of the seat, the group in the view of its person, and no list of goals."""
     await door.keys.put(key("anna", "seats:anna"))
     _, room = await stage.decided()
     page = await looking.signed_in(url, PHONE, shown=written_key(KeyId("anna"), SECRET))

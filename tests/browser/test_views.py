@@ -17,7 +17,7 @@ SALES = FilePayload(name="sales.csv", mimeType="text/csv", buffer=b"product,unit
 
 
 async def test_key_signs_a_browser_in_until_it_signs_out(looking: Looking, stage: Stage, url: str) -> None:
-    """A browser shows a key once; a wrong one is told so. Signed out, it is asked for it again."""
+    """A key is entered once; a wrong key is an error. After signing out the page asks for a key."""
     page = await looking.open()
     await page.goto(url)
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -38,7 +38,7 @@ async def test_key_signs_a_browser_in_until_it_signs_out(looking: Looking, stage
 
 
 async def test_trace_page_lists_each_span_once(looking: Looking, url: str) -> None:
-    """Also where an agent's messages in several teams have one id: what is below of all of them stood below each."""
+    """Also if messages in several teams have the same id."""
     page = await looking.signed_in(url)
     await page.goto(url)
     ids = await page.evaluate(
@@ -53,7 +53,7 @@ async def test_trace_page_lists_each_span_once(looking: Looking, url: str) -> No
 
 
 async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url: str) -> None:
-    """Who launches a goal in the page sees its team talk, work and conclude, with the nested team and the files."""
+    """The room shows messages, tasks, the nested team, files and the conclusion."""
     page = await looking.signed_in(url)
     await page.goto(url)
     await page.get_by_label("What do you want done?").fill(GOAL)
@@ -130,7 +130,7 @@ async def test_views_have_no_accessibility_violation(looking: Looking, stage: St
 
 
 async def test_the_past_is_looked_at_step_by_step(looking: Looking, stage: Stage, url: str) -> None:
-    """By the keyboard alone somebody goes back to any entry, where tasks and members stand as they stood, and to the end again."""
+    """The keyboard selects any entry; tasks and members are shown as of that entry."""
     goal_id = await stage.launched()
     room = await stage.talk(goal_id)
     page = await looking.signed_in(url)
@@ -192,7 +192,7 @@ _CUT = """[...document.querySelectorAll('.chip, .task, .task *, .who, .given, .g
 
 
 async def test_page_explains_errors(looking: Looking, stage: Stage, url: str, door: Door) -> None:
-    """A goal that is not there, a system that is away, and a key that was revoked are told in words, with what to do."""
+    """An unknown goal, an unreachable system and a revoked key have a message with a fix."""
     goal_id = await stage.launched()
     await stage.talk(goal_id)
     page = await looking.signed_in(url)

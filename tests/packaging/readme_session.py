@@ -147,7 +147,7 @@ def _run(command: str, line: int, clone_from: str) -> str:
 
 
 def _bare(command: str) -> str:
-    """The command without the comment behind it."""
+    """Return the command without its comment."""
     return re.sub(r"\s+#\s.*$", "", command)
 
 

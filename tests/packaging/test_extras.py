@@ -70,7 +70,7 @@ def test_everything_but_discovery_and_a2a_imports_on_the_base(bare: Environment)
 
 
 def test_discovery_without_its_extra_names_the_extra(bare: Environment) -> None:
-    """What cannot be imported of discovery on the base fails with the error that names the extra, and there is such a part."""
+    """At least one module cannot be imported, and each error names the extra."""
     failed = _unimportable(bare, "ioa_discovery")
     assert (bool(failed), _name_their_extra(failed, "discovery")) == (True, True), failed
 

@@ -77,7 +77,7 @@ def tutorial(wheels: Path, locked: Path, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.package
 @pytest.mark.timeout(600)
 def test_the_tutorial_works_from_top_to_bottom(tutorial: GoneThrough) -> None:
-    """Whoever does what the tutorial says in an empty folder sees what it shows, and can publish goals to what then runs."""
+    """The commands of the tutorial, run in an empty folder, print the shown output."""
     assert tutorial.code == 0, tutorial.output[-8000:]
     told = iter(tutorial.output.splitlines())
     assert [line for line in shown_output(_PAGES[0]) if line not in told] == [], tutorial.output[-8000:]
@@ -100,6 +100,6 @@ def test_the_demo_runs_from_the_wheel_alone(tutorial: GoneThrough, tmp_path: Pat
 
 
 def test_commands_of_the_readme_that_take_long_are_run_by_ci() -> None:
-    """`make test` and `make check` stand in `.ci/run` just as the README gives them."""
+    """`.ci/run` contains the commands `make test` and `make check` of the README."""
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert left_to_ci((ROOT / "README.md").read_text(encoding="utf-8")) - set(ci) == set()

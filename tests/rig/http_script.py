@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Line:
-    """One answer; `hang` keeps the connection open and says nothing, `drop` closes it instead.
+    """One answer; `hang` sends nothing on an open connection, `drop` closes it.
 
     `pieces` are sent one by one as they come, in the place of `body`. `open` keeps the connection open after them.
     """
@@ -29,7 +29,7 @@ class Line:
 
 @dataclass
 class HttpScript:
-    """What the server says, and what it was asked."""
+    """The answers of the server, and the requests that it received."""
 
     lines: list[Line]
     bodies: list[dict[str, Any]] = field(default_factory=list)

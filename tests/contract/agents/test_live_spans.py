@@ -1,4 +1,4 @@
-"""What agents trace themselves while it goes on: it hangs in the trace that is made of the log, and nobody else's time is taken."""
+"""Live spans of agents belong to the trace of the goal's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member remembers under a policy: how far back it sees, what it is told of the rest, and that none of it costs a turn."""
+"""Memory of members under a policy: windows, summaries and recalled passages."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _shown(view: TurnView) -> list[str]:
 
 
 async def test_a_window_is_the_last_that_was_heard(ioa_system: System) -> None:
-    """It moves with the talk; what a role has said last stays in sight besides."""
+    """The window moves with the discussion; the last messages of a named role stay visible."""
     views = await _talk(ioa_system, {"window": 2, "last": {"guest": 2}})
     assert [_shown(view) for view in views[:3]] == [["turn 1"], ["turn 2", "turn 3"], ["turn 2", "turn 4", "turn 5"]]
     assert _shown(views[-1]) == ["turn 8", "turn 10", "turn 11"] and not views[-1].memory
 
 
 async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: System) -> None:
-    """Of the last one and what came since, before its member speaks; what it costs is counted for the goal."""
+    """From the last summary and the messages after it, before the member speaks; its usage counts for the goal."""
     model = ScriptedModel(lambda asked: ModelAnswer(f"summary {len(model.asked)}", prompt_tokens=100, answer_tokens=10))
     views = await _talk(ioa_system, {"window": 3, "summary": 4}, model)
     assert [view.memory.rpartition("\n")[2] for view in views] == ["", "", "", "summary 1", "summary 1", "summary 2"]
@@ -88,7 +88,7 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
 
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
 async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a lack of one: the talk goes on without a summary, and it is not waited for again in each turn."""
+    """The discussion continues without a summary, also without a model, and the next turns do not wait for one."""
     asked: list[str] = []
     monkeypatch.setattr(memory_module, "SUMMARY_TIMEOUT", timedelta(milliseconds=20))
 
@@ -118,7 +118,7 @@ async def _open_experienced(path: Path) -> AsyncIterator[SqliteStore]:
 
 
 async def test_memory_recalls_fitting_passages_of_the_same_user(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in sight is not told again, and nothing that was said for another user ever is."""
+    """Messages in the window, and passages of other users, are not recalled."""
     monkeypatch.setattr("ioa.hosting.host.open_sqlite_store", _open_experienced)
     views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {} is yellow")
     assert f"ann: {LOCAL} grows a rose" in views[-1].memory and "eve" not in views[-1].memory
@@ -157,7 +157,7 @@ async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: 
 
 
 async def test_prompt_contains_the_memory_of_the_member(ioa_system: System) -> None:
-    """Between tags, and what it is not to be shown stands in no prompt of its own."""
+    """It is fenced. Messages outside the window are in no prompt."""
     asked: list[str] = []
 
     def answer(question: ScriptedCall) -> str:

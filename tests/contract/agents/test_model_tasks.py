@@ -15,7 +15,7 @@ from ioa_testkit import System
 
 
 async def test_task_of_a_group_with_a_spent_budget_asks_no_model(ioa_system: System) -> None:
-    """Its share is nine tenths, and what it has used and not reported yet counts: the second question is never sent."""
+    """A task may use nine tenths, and its unreported usage counts: the second question is not sent."""
     model = ScriptedModel(lambda asked: ModelAnswer("Hello.", prompt_tokens=80, answer_tokens=40))
     agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"], model=model, brain=RuleBrain())
 
@@ -31,7 +31,7 @@ async def test_task_of_a_group_with_a_spent_budget_asks_no_model(ioa_system: Sys
 
 
 async def test_task_context_contains_assigner_team_and_conversation(ioa_system: System) -> None:
-    """The conversation, the team, the reason and the ids are those of its group."""
+    """They are from the group of the task."""
     seen: list[TaskContext] = []
     agent = Agent("cook", description="Cooks", examples=["cook"])
 
@@ -59,7 +59,7 @@ async def test_task_context_contains_assigner_team_and_conversation(ioa_system: 
 
 
 async def test_an_agents_own_model_works_for_it(ioa_system: System) -> None:
-    """In the place of the one that the process has; its author's brain decides what it says, else its model does."""
+    """It replaces the model of the process. The author's brain speaks; without one, the model does."""
     own, shared = ScriptedModel(["Good day!"]), ScriptedModel([])
     agent = ModelAgent(
         "writer", "Writes letters", examples=["write a letter"], instructions="Be kind.", model=own, brain=RuleBrain()

@@ -1,4 +1,4 @@
-"""Agents that give out tasks where a policy lets them: by a model and by functions, heard by all and by few."""
+"""Tasks under a policy, assigned by a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ max = 1
 
 
 async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System) -> None:
-    """It is told that it may, waits for what is open, is told the results, and says then what they come to."""
+    """The prompt permits tasks. The model waits for open tasks and discusses their results."""
     prompts: list[str] = []
 
     def answer(asked: ScriptedCall) -> str:
@@ -54,7 +54,7 @@ async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System
 
 
 async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> None:
-    """What names no team goes back to it with a sentence; all read which team it named, and it reads what came of that."""
+    """An invalid team name is rejected with a reason; all members read the name and the result."""
     task = {"name": "seam", "assignee": "smith", "task_desc": "weld or rivet", "uses": []}
     given = [
         answered(type="ASSIGN", mode="wait", content="", tasks=[{**task, "team": team}]) for team in ("the debaters", "debate")
@@ -72,7 +72,7 @@ async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> 
 
 
 def test_struck_tasks_are_in_no_view() -> None:
-    """Who begins a node anew is shown nothing of what was given out, and came of it, since it was entered."""
+    """After a restart of the node, the view contains no task that was assigned in it."""
     work = {"name": "work", "roles": ["a"], "tasks": True, "max": 1, "then": "last"}
     watcher = {"role": "c", "node": "last", "may": "go", "go": ["work"]}
     story = group(work, {"name": "last", "roles": ["a"], "max": 3}, roles={"c": {}}, watchers=[watcher])

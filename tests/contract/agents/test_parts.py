@@ -37,7 +37,7 @@ ORDER = GoalOrder(goal="Talk of gardens.", team=TALK)
 
 
 def agent(name: str, does: str, told: list[str]) -> Agent:
-    """An agent that notes what its function is told, and says its name."""
+    """Return an agent that records its tasks and answers with its name."""
     this = Agent(name, description=does, examples=[does])
 
     @this.task
@@ -59,12 +59,12 @@ def concluded(content: str) -> str:
 
 
 def said(finished: FinishedGoal) -> list[tuple[str, str]]:
-    """Who said what."""
+    """Return senders and contents of discussions."""
     return [(one.header.sender, one.payload.content) for one in finished.messages() if isinstance(one.payload, Discussion)]
 
 
 async def test_agents_without_a_model_speak_by_their_functions(ioa_system: System) -> None:
-    """Each is told its part, the goal and what was said; opening words ask nobody, and the answer is what was said last."""
+    """The function receives prompts, goal and messages. Opening words call no agent, and the last message is the answer."""
     told: list[str] = []
     both = agent("host", "hosts talks", told), agent("flora", "gardens and flowers", told)
     finished = await ioa_system.run(ORDER, agents=both)
@@ -77,7 +77,7 @@ async def test_agents_without_a_model_speak_by_their_functions(ioa_system: Syste
 
 
 async def test_prompt_of_a_member_contains_its_role_and_exits(ioa_system: System) -> None:
-    """It answers in a form that has a way out, and what it chooses is what happens."""
+    """The model may choose an exit, and a wrong speaker is rejected with the reason."""
     words = {"type": "DISCUSSION", "content": "Water at night."}
     model = ScriptedModel([answered(**words, next_speaker="host"), answered(**words, go="end"), concluded("Gardens are nice.")])
     both = agent("host", "hosts talks", []), agent("flora", "gardens and flowers", [])
@@ -153,7 +153,7 @@ roles = ["host"]
 
 
 async def test_prompt_names_the_receivers_of_a_message(ioa_system: System) -> None:
-    """What is heard by few it may say; what all hear it may have to keep to itself."""
+    """The prompt lists the receivers if not all members receive the message."""
     prompts: list[str] = []
 
     def answer(asked: ScriptedCall) -> str:
@@ -194,7 +194,7 @@ exits = [{ to = "end", by = "flora" }]
 
 
 async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: System) -> None:
-    """What is wrong in a form is repaired before it is sent; who votes is not told the other's vote, and the judge reads both.
+    """Invalid form fields are repaired before they are sent; a voter does not see the other vote, and the judge sees both.
 
     The judge's options are the only ones that its answer can hold.
     """
@@ -231,7 +231,7 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
 
 
 async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(ioa_system: System) -> None:
-    """The default stands where they are asked, and a form that they cannot fill in is a silent turn."""
+    """A decision gets its default, and a form that they cannot fill in is a pass."""
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
     talk = PANEL.replace("together", "order").replace('tree = "oak|elm", sure = "1..10", ', "")
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=read_toml(talk)), agents=three)
@@ -243,7 +243,7 @@ async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(io
 
 
 async def test_model_that_asks_several_members_receives_the_votes(ioa_system: System) -> None:
-    """In a free group: each is told what it fills in, and whoever asked has the floor again, with the votes."""
+    """In a free group: each prompt contains the form, and the asking member continues with the votes."""
     prompts: list[ScriptedCall] = []
 
     def answer(asked: ScriptedCall) -> str:
@@ -269,10 +269,10 @@ async def test_model_that_asks_several_members_receives_the_votes(ioa_system: Sy
 
 
 class Everybody(ModelBrain):
-    """A model's brain that takes everybody into the team."""
+    """A model's brain that launches a fixed team."""
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
-        """Ask nobody."""
+        """Return the team."""
         return TeamLaunch(members=(AgentId("guest"), AgentId("flora")))
 
 
@@ -290,7 +290,7 @@ asks = true
 
 
 async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) -> None:
-    """It is told that it may, a question that cannot be asked is mended, and the answer stands in its next prompt."""
+    """The prompt permits questions, an invalid question is repaired, and the answer is in the next prompt."""
     ask = {"type": "ASK", "content": "Which day?", "options": ["Monday", "Tuesday"]}
     talk = answered(type="DISCUSSION", content="Tuesday it is.")
     model = ScriptedModel([answered(**ask, default="Sunday"), answered(**ask, default="Monday"), talk, concluded("Tuesday it is.")])
@@ -320,7 +320,7 @@ exits = [{ to = "end", by = "speaker" }]
 
 
 async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> None:
-    """It is told in which roles, of which a person's is none; who has joined is in its next prompt, and one is enough."""
+    """The prompt lists the roles without those of people; the new member is in the next prompt, and one turn has one invitation."""
     invites = [answered(type="INVITE", need="weld steel", role=role) for role in ("boss", "builder", "builder")]
     model = ScriptedModel([*invites, *[answered(type="DISCUSSION", content="Let us begin.")] * 2, concluded("Welded.")])
     order = GoalOrder(goal="Build a bridge.", team=INVITING)

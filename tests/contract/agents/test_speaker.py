@@ -18,7 +18,7 @@ def _agent(agent_id: str = "ann") -> Agent:
 
 
 async def test_speaker_function_sends_its_messages(ioa_system: System) -> None:
-    """It discusses, gives out work, and concludes; no other brain is asked."""
+    """It discusses, assigns tasks and concludes; no other brain is called."""
     views: list[TurnView] = []
     agent = _agent("watcher")
 

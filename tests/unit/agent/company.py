@@ -44,12 +44,12 @@ T1 = TaskId("t1-t1")
 
 
 def task(name: str = "t1", assignee: str = "worker", turn: int = 1) -> TaskSpec:
-    """A task for somebody, given out in a turn."""
+    """Return a task that is assigned in a turn."""
     return TaskSpec(task_id=task_id_of_turn(turn, name), assignee=AgentId(assignee), task_desc=f"do {name}")
 
 
 def leading(*utterances: Utterance | Invite, members: Sequence[str] = ("worker",)) -> ScriptedBrain:
-    """A leader that says something to its members, and concludes."""
+    """Return a leader that sends messages and concludes."""
     return ScriptedBrain(
         teams=[TeamLaunch(members=tuple(map(AgentId, members)))],
         utterances=[*utterances, ConcludeGroupDiscussion()],
@@ -63,7 +63,7 @@ def one_task() -> ScriptedBrain:
 
 
 def task_beside() -> ScriptedBrain:
-    """A leader that has one thing done by the worker beside the discussion, pauses for it and concludes."""
+    """Return a leader that assigns an asynchronous task, pauses for it and concludes."""
     return leading(AsyncTaskAssignment(tasks=(task(),)), Pause(triggers=(T1,)))
 
 
@@ -75,12 +75,12 @@ def working(function: Callable[..., Any], agent_id: str = "worker") -> AgentDefi
 
 
 def idle(agent_id: str) -> AgentDefinition:
-    """An agent that says it is done."""
+    """Return an agent whose task function answers at once."""
     return working(lambda words: f"{agent_id} did it", agent_id)
 
 
 class Stop:
-    """Tells a client to end."""
+    """A stop signal for a client."""
 
     def __init__(self) -> None:
         self._told = asyncio.Event()
@@ -96,7 +96,7 @@ class Stop:
 
 @dataclass
 class Member:
-    """An agent, its brain and its memory; the client is what may crash."""
+    """An agent with its brain, its store and its client, which can crash."""
 
     agent: AgentDefinition
     brain: Brain
@@ -130,7 +130,7 @@ class Company:
         self._ids = CountedIds()
 
     async def start(self, agent: AgentDefinition, brain: Brain | None = None) -> Member:
-        """Have an agent join; returns once it is registered."""
+        """Start an agent; return when it is registered."""
         member = self.hire(agent, brain)
         await self.restart(agent.agent_id)
         return member
@@ -159,7 +159,7 @@ class Company:
         member.stop = Stop()
         if forgetful:
             member.store = self._empty_store()
-            self.network.end_lease(AgentId(agent_id))  # nobody succeeds at once whose memory he has not
+            self.network.end_lease(AgentId(agent_id))  # without its store, an agent does not succeed its previous process at once
         options = RuntimeOptions(
             self.folder / agent_id,
             drain=self._drain,
@@ -190,21 +190,21 @@ class Company:
         await self.network.launch(request)
 
     async def crash(self, agent_id: str) -> None:
-        """End a member's client in the middle of whatever it does; its memory keeps what was on the disk."""
+        """Cancel a member's client; its store stays."""
         member = self.members[agent_id]
         assert member.running is not None
         member.running.cancel()
         await asyncio.wait([member.running])
 
     async def stop(self, agent_id: str) -> None:
-        """Tell a member's client to end, and wait until it has."""
+        """Stop a member's client, and wait for its end."""
         member = self.members[agent_id]
         assert member.running is not None
         member.stop.tell()
         await member.running
 
     async def give_task(self, function: Callable[..., Any], lead: ScriptedBrain | None = None) -> None:
-        """Have a worker with a function, and a leader, by default of one task, work at the goal."""
+        """Start a worker with a function and a leader, by default with one task, and offer the goal."""
         await self.start(working(function))
         await self.start(idle("lead"), lead or one_task())
         await self.network.offer(GOAL)
@@ -227,12 +227,12 @@ class Company:
         return len(client._sessions)
 
     async def state(self, comm_id: CommId) -> GroupState | None:
-        """Where a group stands."""
+        """Return the state of a group."""
         head = await self.network.log.last(comm_id)
         return head.entry.state if head else None
 
     async def messages(self, comm_id: CommId) -> list[Message]:
-        """Everything that was said in a group."""
+        """Return all messages of a group."""
         entries = await self.network.entries(comm_id)
         return [entry.entry.event.message for entry in entries if isinstance(entry.entry.event, Said)]
 
@@ -266,7 +266,7 @@ async def open_company(
     silence: timedelta = timedelta(milliseconds=20),
     takeover: timedelta = timedelta(0),
 ) -> AsyncIterator[Company]:
-    """Open a company; whoever still works when the block ends is crashed."""
+    """Open a company; members that still run at the end are cancelled."""
     async with asyncio.TaskGroup() as group:
         network = MemoryNetwork(ManualClock(), renew_every=renew_every, task_lease=task_lease)
         company = Company(group, folder, drain, silence, takeover, network)

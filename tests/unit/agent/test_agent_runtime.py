@@ -79,7 +79,7 @@ class _Late:
 
 @pytest.mark.parametrize("push", [_lost, _twice, _Late()], ids=["lost", "twice", "out of order"])
 async def test_member_with_lost_or_repeated_pushes_applies_each_entry_once(company: Company, push: Push) -> None:
-    """Whatever becomes of pushes, each member applies each entry once, in order, and nothing is said twice."""
+    """Entries are applied in order, and no message is sent twice."""
     company.network.deliver_pushes(push)
     await _open(company, one_task())
 
@@ -94,7 +94,7 @@ async def test_member_with_lost_or_repeated_pushes_applies_each_entry_once(compa
 
 
 async def test_turn_above_its_invitations_is_refused(company: Company) -> None:
-    """A brain that would invite for ever is told to say something, and its turn goes on."""
+    """The brain gets the reason, and its turn continues."""
     names = ("ann", "ben", "cid", "dan")
     brain = leading(*(Invite(AgentId(name)) for name in ("ann", *names)))
     for name in names:
@@ -111,7 +111,7 @@ async def test_turn_above_its_invitations_is_refused(company: Company) -> None:
 
 
 async def test_agent_repeats_requests_during_an_outage(company: Company) -> None:
-    """While nobody answers an agent goes on asking; afterwards everything is in the log once."""
+    """After the outage each message is in the log once."""
     began, let_go = asyncio.Event(), asyncio.Event()
 
     async def work(words: str) -> str:
@@ -162,7 +162,7 @@ async def test_agent_above_its_rate_retries_after_retry_after(company: Company) 
 
 
 async def test_message_without_an_answer_is_repeated_with_its_id(tmp_path: Path) -> None:
-    """A message whose answer is lost is sent again under its id, and stands in the log once."""
+    """The log contains it once."""
     async with open_company(tmp_path, silence=timedelta(hours=1)) as company:
         say, answered = company.network.say, set()
 
@@ -214,7 +214,7 @@ async def test_group_waits_while_the_store_cannot_be_written(company: Company) -
 
 
 async def test_goals_published_again_after_a_loss_conclude_again(company: Company) -> None:
-    """Agents that know goals of logs that are gone forget them, and lead and serve the same goals anew."""
+    """After all streams were deleted, the same goals are led and served again."""
     goals = [GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")}) for number in range(3)]
     await company.start(idle("worker"))
     once = one_task()
@@ -232,8 +232,31 @@ async def test_goals_published_again_after_a_loss_conclude_again(company: Compan
     assert [contact.tasks_done for contact in await company.members["lead"].store.contacts()] == [6]
 
 
+async def test_group_whose_log_is_gone_is_left(company: Company) -> None:
+    """Its task is cancelled, and the agent continues."""
+    began, stopped = asyncio.Event(), asyncio.Event()
+
+    async def work(words: str) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "never"
+
+    await company.give_task(work)
+    await began.wait()
+    company.network.lose_everything()
+    await stopped.wait()
+
+    for agent_id in BOTH:
+        store = company.members[agent_id].store
+        await eventually(store.open_groups, lambda groups: not groups)
+    await eventually(lambda: [company.sessions(agent_id) for agent_id in BOTH] == [0, 0])
+
+
 async def test_failed_session_is_opened_again(company: Company) -> None:
-    """An error that nobody foresaw costs a pause, not the group."""
+    """After an unexpected error the agent pauses and follows the group again."""
     failures = iter([RuntimeError("odd"), RuntimeError("odd")])
     sync = company.network.sync
 
@@ -251,7 +274,7 @@ async def test_failed_session_is_opened_again(company: Company) -> None:
 
 
 async def test_agent_with_a_model_reports_it_in_card_and_renewals(company: Company) -> None:
-    """Its card gives it a minute at a time, and each renewal tells how the model answers, which the doctor reads."""
+    """The card contains a patience of at most a minute, and each renewal the failures of the model."""
 
     class Modelled(ScriptedBrain):
         model, failures, patience = "large", 2, timedelta(minutes=10)
@@ -266,7 +289,7 @@ async def test_agent_with_a_model_reports_it_in_card_and_renewals(company: Compa
 
 @pytest.mark.parametrize("is_served", [True, False], ids=["served", "away"])
 async def test_leader_of_an_ended_group_stores_and_reports_outcomes(company: Company, is_served: bool) -> None:
-    """Its memory and discovery count the task; without discovery the group is left all the same, and nothing told later."""
+    """The store and discovery count the task; without discovery the agent leaves the group too."""
 
     async def nobody_answers(request: ReportOutcomes) -> None:
         raise UnavailableError("Nobody serves it.")

@@ -1,4 +1,4 @@
-"""What names a message, so that nobody's hides another's, and how much of what was said a function is told."""
+"""The conversation that a task function receives."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def _view(story: Scenario) -> TurnView:
 
 
 def _hearing(*texts: str) -> TurnView:
-    """What is seen by a member of a group in which ada has said this."""
+    """Return the view of a group in which ada sent these texts."""
     said = tuple(message(f"m{number}", text) for number, text in enumerate(texts))
     return replace(_view(launched("ada", "bob")), log=said)
 
 
 def test_conversation_within_the_limit_is_complete() -> None:
-    """To the last byte; of one byte more the beginning is left out, and nothing that is said begins at the margin."""
+    """To the last byte; above the limit the beginning is left out, and each further line is indented."""
     rest = "a" * 100_000
     first = "x" * (200_000 - len(f"ada: \nada: {rest}"))
     whole, more = (told_of_part(_hearing(one, rest)) for one in (first, f"{first}y"))

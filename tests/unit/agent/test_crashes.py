@@ -33,7 +33,7 @@ ROOM = comm_id_of_goal(GOAL.goal_id)
 BOTH = ("lead", "worker")
 _CALLS = ("thoughts", "begin_task", "finish_task", "finished_task", "meet", "forget_group")
 _FEWEST_CALLS = 7
-"""A run that makes fewer calls of its memory and its router does not do what is tested here."""
+"""Minimum number of calls of a run."""
 
 Moment = Literal["before", "after"]
 P = ParamSpec("P")
@@ -48,11 +48,11 @@ class _Planner:
         return TeamLaunch(members=(AgentId("worker"),))
 
     async def speak(self, view: TurnView) -> Utterance:
-        """Give out the task if that was not done."""
+        """Assign the task, or conclude if it is done."""
         return ConcludeGroupDiscussion() if view.tasks else SyncTaskAssignment(tasks=(task(),))
 
     async def conclude(self, view: TurnView) -> Conclusion:
-        """Say what came of it."""
+        """Conclude with the result."""
         return Conclusion(content=view.tasks[0].conclusion)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> None:
@@ -128,7 +128,7 @@ async def _is_settled(company: Company, memory: UnreliableStore) -> bool:
 
 
 async def _died_in(folder: Path, who: str, nth: int, moment: Moment) -> bool:
-    """Have a goal reached while one process dies; False if it never gets that far. The rest is as if nobody had died."""
+    """Run a goal and kill one process at its nth call; return False if there are fewer calls."""
     runs: list[str] = []
 
     def work(words: str) -> str:

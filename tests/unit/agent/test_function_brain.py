@@ -1,4 +1,4 @@
-"""An author's own functions in an agent's turns: what it sees stays with it, and what it says is all that is said."""
+"""Functions of authors in turns: instructions and speakers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ROOM = comm_id_of_goal(GOAL.goal_id)
 
 
 class Costly(ScriptedBrain):
-    """Spends five thousand tokens on each formation, and raises what it is told to."""
+    """A brain that spends 5,000 tokens per formation, and raises the given errors."""
 
     def __init__(self, *teams: TeamLaunch | NobodyFits, errors: Sequence[Exception] = ()) -> None:
         super().__init__(teams=teams)
@@ -68,7 +68,7 @@ class Desk:
         self.deliveries = 0
 
     async def open(self, *members: AgentCard, goal: Goal = GOAL, lead: AgentCard | None = None) -> None:
-        """Have members join and a goal accepted."""
+        """Register members, and offer a goal."""
         self.goal = goal
         for member in (lead or card(LEAD), *members):
             await self.network.register(Register(card=member, session=session("s-lead") if member.agent_id == LEAD else None))
@@ -79,7 +79,7 @@ class Desk:
         return await self.network.plane.tickets.of(GoalName(LOCAL, GOAL.goal_id))
 
     async def deliver(self) -> Exception | None:
-        """Offer the goal once more, and return what leading it raised."""
+        """Deliver the goal again, and return the error of the leader."""
         self.deliveries += 1
         offer = GoalOffer(self.goal, self.clock.now() + self.goal.timeout, self.deliveries, await self.ticket())
         try:
@@ -144,7 +144,7 @@ async def test_an_outage_launches_the_same_team_again(error: UnavailableError, d
 
 
 async def test_goal_ends_after_three_formations(tmp_path: Path) -> None:
-    """The group that is launched in the end bears the cost of all; a team that never holds is given up, with what it has cost."""
+    """The launched group, or the failed result, contains the usage of all formations."""
     gone = TeamLaunch(members=(AgentId("gone"),))
     for last in (TeamLaunch(members=(WORKER,)), gone):
         desk = Desk(tmp_path, Costly(gone, gone, last, gone))
@@ -156,7 +156,7 @@ async def test_goal_ends_after_three_formations(tmp_path: Path) -> None:
 
 
 async def test_forming_stops_when_the_goal_has_no_budget_left(tmp_path: Path) -> None:
-    """Formations that outages cut short come back, and what they cost is bounded by what the goal may cost."""
+    """Also formations that an outage interrupted count."""
     desk = Desk(tmp_path, Costly(errors=[UnavailableError("The model is away.")] * 10))
     await desk.open(goal=GOAL.model_copy(update={"max_tokens": 10_000}))
     raised = [await desk.deliver() for _ in range(3)]
@@ -167,7 +167,7 @@ async def test_forming_stops_when_the_goal_has_no_budget_left(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("left", "asked"), [(0, 0), (50, 1)])
 async def test_forming_ends_with_the_goal(left: int, asked: int, tmp_path: Path) -> None:
-    """The goal goes back to the queue, which drops it by the server's clock. A launch that nobody answers is stopped."""
+    """The goal returns to the queue, and an unanswered launch is cancelled."""
     desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.network.reachable = False
@@ -179,7 +179,7 @@ async def test_forming_ends_with_the_goal(left: int, asked: int, tmp_path: Path)
 
 @pytest.mark.parametrize("owner", [LEAD, WORKER])
 async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId, tmp_path: Path) -> None:
-    """A second delivery finds the group there, whoever of the pool launched it, without asking the brain."""
+    """A second delivery finds the group of any replica, and the brain is not called."""
     desk = Desk(tmp_path, Costly())
     await desk.open(card(WORKER, pool=LEAD))
     session = SessionId("s-lead") if owner == LEAD else None
@@ -190,7 +190,7 @@ async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId, tm
 
 
 async def test_goal_that_is_given_up_has_a_result(tmp_path: Path) -> None:
-    """The queue may give up for the leader."""
+    """The queue reports it."""
     desk = Desk(tmp_path, Costly())
     await desk.open()
     await desk.leader.give_up(GoalOffer(GOAL, desk.clock.now(), 5, await desk.ticket()), "half a \ud800 pair" + "x" * 2_000_000)
@@ -217,7 +217,7 @@ async def test_an_error_of_the_system_in_abandoning_comes_back(tmp_path: Path) -
 
 @pytest.mark.parametrize(("age", "reason", "formations"), [(0, None, 2), (4, None, 2), (6, Reason.NO_AGENT, 1)])
 async def test_new_agent_repeats_a_search_without_results(age: int, reason: Reason | None, formations: int, tmp_path: Path) -> None:
-    """Discovery may not know it yet, nor those that started with it: that nobody is found proves nothing in its first seconds."""
+    """Discovery may lag in the first seconds after a registration."""
     nobody = NobodyFits(needs=("a poem", "an ode"), nearest="Nearest is ada.")
     desk = Desk(tmp_path, Costly(nobody, TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))

@@ -1,4 +1,4 @@
-"""What a member's record of a group tells of how tasks went."""
+"""The history of a group in a member's process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_contacts_count_finished_tasks_of_other_members(story: Scenario, counted
 
 
 def test_a_passed_message_takes_the_place_of_its_draft() -> None:
-    """Its author, who has heard both, reads it once, behind what was decided on it; a rejected draft stays."""
+    """The author's view contains it once, after the decision; a rejected draft stays."""
     story = Told(group(REVIEWED))
     for word in "says decides:reject says decides:pass again".split():
         story = story.word(word)
@@ -78,7 +78,7 @@ def seen(story: Scenario, agent: str) -> TurnView:
 
 
 def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:
-    """What stands on the board to a member."""
+    """Return the board in a member's view."""
     return [(one.name, one.version, one.text) for one in seen(story, agent).board.values()]
 
 
@@ -96,7 +96,7 @@ def test_board_contains_only_received_versions() -> None:
 
 
 def test_restarted_member_finds_its_passed_draft() -> None:
-    """In what it was shown, which stands in its memory; nobody else is shown what the draft is told by."""
+    """It is in the history of its author and of no other member."""
     told = Told(group(REVIEWED)).word("says").word("decides:pass").story
     assert told.policy is not None
     histories = {agent: history_of(told, agent) for agent in ("ada", "bob")}

@@ -1,4 +1,4 @@
-"""Plans of one message at work: drafts that are rejected and made again, and chains that break."""
+"""Assignments of several tasks, rejected results and nested teams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.agent.model.situations import decision, speech
 
 
 class Editor(ModelBrain):
-    """A leader whose team is known, and that speaks as its model says."""
+    """A leader with a fixed team that speaks by a model."""
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Take the colleagues."""
@@ -28,7 +28,7 @@ def _given(name: str, assignee: str, *uses: str) -> dict[str, object]:
 
 
 async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_handed_out(company: Company) -> None:
-    """Research, draft and review are given out in one message; the revision knows what was wrong, and its file is the only one."""
+    """One message assigns research, draft and review; the revision receives the rejection, and its file replaces the draft's."""
     seen: list[tuple[str, bool, list[tuple[str, str]]]] = []
 
     def write(words: str, ctx: TaskContext) -> str:
@@ -79,7 +79,7 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
 
 
 async def test_nested_team_receives_the_used_results_of_its_task(company: Company) -> None:
-    """Its members get the files of those results beside the goal's, and its charter says for whom it works."""
+    """Its members receive the files of the results, and its brief names the parent task."""
     inputs: list[str] = []
 
     def gather(words: str, ctx: TaskContext) -> str:

@@ -42,7 +42,7 @@ async def awaited(task: str) -> str:
 
 
 def handing_on(task: str) -> Awaitable[str]:
-    """Return what is to be awaited."""
+    """Return an awaitable."""
     return awaited(task)
 
 

@@ -1,4 +1,4 @@
-"""One id is one process: what an agent does when another one has its id, and when it cannot be trusted with work itself."""
+"""Sessions of agents: one process per id, and agents that cannot work."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _waiting(began: list[str], let_go: threading.Event) -> Callable[[str], str]:
 
 
 async def test_each_start_has_a_session_and_names_the_previous_one(company: Company, fences: Fences) -> None:
-    """Each start has a session of its own, and names the one that had the memory before; an empty memory names nobody."""
+    """An empty store names no previous session."""
     await company.start(idle("worker"))
     for starts, forgetful in ((1, False), (2, True)):
         await eventually(lambda: len(set(fences.renewed)) == starts)  # noqa: B023
@@ -116,7 +116,7 @@ async def test_messages_name_the_current_session(company: Company, fences: Fence
 
 @pytest.mark.parametrize("error", [AlreadyRunningError("It runs."), IdTakenError("It is taken.")])
 async def test_agent_with_a_used_id_ends(company: Company, fences: Fences, error: ConflictError) -> None:
-    """An agent whose id another process goes on to hold ends with what the registry said, and frees nobody's lease."""
+    """It ends with the error of the registry, and the lease stays."""
     fences.refuse_register = error
     company.hire(idle("worker"))
     company.begin("worker")
@@ -125,7 +125,7 @@ async def test_agent_with_a_used_id_ends(company: Company, fences: Fences, error
 
 
 async def test_id_of_a_killed_process_is_requested_until_it_is_free(tmp_path: Path) -> None:
-    """While a lease that nobody renews may still stand, the agent asks again."""
+    """Until the lease of the killed process expires."""
     async with open_company(tmp_path, takeover=timedelta(seconds=30)) as company:
         fences = Fences(company.network)
         fences.refuse_register = AlreadyRunningError("It runs.")
@@ -139,7 +139,7 @@ async def test_id_of_a_killed_process_is_requested_until_it_is_free(tmp_path: Pa
 
 @pytest.mark.parametrize("by", ["renewal", "message", "registration"])
 async def test_an_agent_that_was_superseded_ends_itself(company: Company, fences: Fences, by: str) -> None:
-    """Whichever learns first that the id is another process's: it stops what it does, reports nothing and takes nobody offline."""
+    """After the first rejection it cancels its tasks, reports nothing, and the id stays online."""
     run = Running()
     await company.give_task(run.function())
     await run.began.wait()

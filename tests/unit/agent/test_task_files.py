@@ -1,4 +1,4 @@
-"""The files of tasks: odd names, bounds, and copies that nobody can spoil for others."""
+"""Files of tasks: names, limits and read-only copies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_cancelled_task_cancels_its_questions(running: TaskContext, monkey
             await asyncio.Event().wait()
         finally:
             ended.append("cancelled")
-        raise AssertionError("it waits for ever")
+        raise AssertionError("unreachable")
 
     monkeypatch.setattr(running, "_chat", silent)
     monkeypatch.setattr(running, "_begin", lambda request: asyncio.run_coroutine_threadsafe(request, loop))
@@ -76,7 +76,7 @@ def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None
 
 
 def test_progress_is_returned_once(running: TaskContext) -> None:
-    """Only the latest report counts, and only until it is taken; what is no fraction is refused and not told."""
+    """The latest report replaces earlier ones; an invalid fraction is rejected."""
     for fraction in (0.1, 1):
         TaskContext.progress(running, "half way", fraction)
     assert (running.take_progress(), running.take_progress()) == (("half way", 1.0), None)
@@ -97,7 +97,7 @@ def test_progress_is_returned_once(running: TaskContext) -> None:
     ],
 )
 async def test_fetched_file_with_any_name_stays_in_its_folder(tmp_path: Path, name: str, local: str) -> None:
-    """However a file is named by whoever sent it, its copy lies in the group's folder."""
+    """The copy is in the group's folder."""
     files, [artifact] = await files_of_group(tmp_path / "group", ("rows.csv", b"data"))
 
     [fetched] = await files.fetch([artifact.model_copy(update={"name": name})])
@@ -130,7 +130,7 @@ async def test_file_that_differs_from_its_reference_is_rejected(tmp_path: Path, 
 
 
 async def test_each_attempt_has_an_empty_folder(tmp_path: Path) -> None:
-    """What an attempt that was killed left behind is not seen by the next."""
+    """Files of a killed attempt are removed."""
     files, _ = await files_of_group(tmp_path)
     first = await files.create_workspace(T1, 1)
     (first / "left.txt").write_text("left")
@@ -155,7 +155,7 @@ async def test_folders_are_removed_with_their_content(tmp_path: Path) -> None:
 
 
 async def test_uploading_again_stores_once(tmp_path: Path, running: TaskContext) -> None:
-    """A repeated upload is the same file; what another attempt made of the same name is another one, and both can be read."""
+    """A file of the same name with another content is another object."""
     files, _ = await files_of_group(tmp_path)
     stored: list[Artifact] = []
     for content in ("1,2", "1,2", "3,4"):
@@ -174,7 +174,7 @@ async def test_uploading_again_stores_once(tmp_path: Path, running: TaskContext)
     ids=["10k", "1M", "CJK"],
 )
 async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
-    """What fits into a message is the message; of what does not, the file holds all, and the message names it."""
+    """A longer conclusion is attached as a file, which the message names."""
     files, [other] = await files_of_group(tmp_path, ("a.txt", b"1"))
     said = await files.fit(WholeConclusion(content=text, artifacts=(other,)), 7)
     names = [file.name for file in said.artifacts]
@@ -187,7 +187,7 @@ async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
 
 
 async def test_task_key_is_unique_over_groups_and_folders(tmp_path: Path) -> None:
-    """It is the same in all attempts, and another one in another group or in the folder of another tenant."""
+    """It is the same in all attempts, and differs between groups and tenants."""
 
     def key(*place: str) -> str:
         network = MemoryNetwork(ManualClock())

@@ -1,4 +1,4 @@
-"""Tasks that ask: who gave them out or the goal's user answers, once, whatever is restarted meanwhile."""
+"""Questions of tasks to their assigner or to the user of the goal."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_a_task_that_is_run_again_is_not_asked_twice(company: Company) -> 
 
 
 async def test_invalid_question_fails_the_task_with_its_reason(company: Company) -> None:
-    """A default that is no option is the author's mistake, and is told where it was made."""
+    """A default that is no option is rejected."""
 
     async def work(words: str, ctx: TaskContext) -> str:
         return await ctx.ask("Which colour?", options=("red",), default="blue", within=timedelta(minutes=1))

@@ -86,7 +86,7 @@ async def test_result_contains_the_usage_of_all_members(company: Company) -> Non
 
 
 async def test_a_refused_thought_is_paid_with_the_next_message(company: Company) -> None:
-    """The router takes the second attempt, which says what both have cost."""
+    """The accepted message contains the usage of both attempts."""
     nowhere = Discussion(content="You.", next_speaker=AgentId("nobody"))
     await company.start(idle("worker"))
     await company.start(idle("lead"), DearBrain(nowhere, ConcludeGroupDiscussion()))
@@ -100,7 +100,7 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
 
 
 async def test_model_calls_are_recorded_with_their_decision(company: Company) -> None:
-    """The team's, a turn's and an assignee's decisions say what was asked for them, in the group's order."""
+    """For the team, each turn and each task, in the group's order."""
     await company.start(working(lambda words: "done"), DearBrain())
     await company.start(idle("lead"), _one_task())
     await company.has_done()
@@ -124,7 +124,7 @@ async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:
 
 
 async def test_second_attempt_adds_to_the_usage_of_the_first(company: Company) -> None:
-    """After a crash the count goes on where the group's stands; with a budget nothing reported is lost or counted twice."""
+    """Reported usage is neither lost nor counted twice."""
     began, let_go = asyncio.Event(), asyncio.Event()
 
     async def work(words: str, ctx: TaskContext) -> str:
@@ -152,6 +152,6 @@ async def _spent(company: Company) -> int:
 
 @pytest.mark.parametrize("wrong", [{"tokens": -1}, {"cost": -0.5}, {"cost": float("nan")}, {"tokens": 1.5}, {"cost": "much"}])
 def test_invalid_spending_is_rejected(wrong: dict[str, Any]) -> None:
-    """What is no number of tokens or money is the author's mistake, and told so."""
+    """The error names the parameters."""
     with pytest.raises(InvalidInputError, match=r"^tokens, answer_tokens and cost"):
         RecordingContext(Path()).spend(**wrong)

@@ -69,7 +69,7 @@ class Running:
 
 @pytest.mark.parametrize(("forgetful", "attempts"), [(False, [1, 2]), (True, [1, 1])], ids=["its memory", "an empty one"])
 async def test_a_task_whose_process_dies_runs_again(company: Company, forgetful: bool, attempts: list[int]) -> None:
-    """After a crash in the middle the function runs once more and is told so, by the agent's memory; one result is recorded."""
+    """The store counts the attempts, and the log contains one result."""
     run = Running()
     await company.give_task(run.function())
     await run.began.wait()
@@ -109,7 +109,7 @@ async def test_search_of_a_function_returns_agents(company: Company) -> None:
 
 
 async def test_renewal_reports_the_load(company: Company) -> None:
-    """Each renewal says how many tasks and groups the agent has, and how many tasks it does at once."""
+    """Tasks, groups and slots."""
     run, worker = Running(), AgentId("worker")
     await company.give_task(run.function())
     await run.began.wait()
@@ -121,7 +121,7 @@ async def test_renewal_reports_the_load(company: Company) -> None:
 
 
 async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: Company) -> None:
-    """Whoever comes back reads the log before it acts."""
+    """An agent reads the log after a restart, and removes the folder of an ended group."""
     run = Running()
     await company.give_task(run.function())
     await run.began.wait()
@@ -135,7 +135,7 @@ async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: 
 
 
 async def test_cancelled_sync_function_sees_it_in_its_context(company: Company) -> None:
-    """When its task is closed a sync function sees it in its context; what it returns then is late, and not told."""
+    """Its late result is not reported."""
     began, returned = threading.Event(), threading.Event()
 
     def work(words: str, ctx: TaskContext) -> str:
@@ -187,7 +187,7 @@ class _WordlessError(Exception):
     ],
 )
 async def test_invalid_answer_or_exception_fails_the_task(company: Company, function: Callable[..., Any], told: str) -> None:
-    """Any exception, even one that would end a process, and any answer that is no text, is a failed task and no more."""
+    """Also an exception that would end a process."""
     await company.give_task(function)
 
     result = await company.task_result(ROOM)
@@ -203,7 +203,7 @@ async def test_invalid_answer_or_exception_fails_the_task(company: Company, func
 async def test_a_file_that_cannot_be_fetched_fails_its_task(
     company: Company, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Whatever is wrong with an input, the task ends with what was said, and does not hang until the goal's deadline."""
+    """The task ends with the error before the deadline of the goal."""
 
     def fail(*_: object) -> AsyncGenerator[bytes, None]:
         raise error
@@ -237,7 +237,7 @@ async def test_result_without_free_space_is_reported_later(company: Company, mon
 
 
 async def test_long_answer_of_a_task_is_attached_as_a_file(company: Company) -> None:
-    """What does not fit into a message is attached as a file, whole; the message holds its beginning."""
+    """The message contains its beginning."""
     answer = "äöü€𝄞 " * 60_000
     await company.give_task(lambda words: answer)
 
@@ -255,7 +255,7 @@ async def test_long_answer_of_a_task_is_attached_as_a_file(company: Company) -> 
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_workspace_of_a_finished_task_is_removed(company: Company, fails: bool) -> None:
-    """What its function has written is gone before the result is told, but for what it attached, which was taken."""
+    """Before its result is reported; attached files are uploaded."""
     there = []
 
     def work(words: str, ctx: TaskContext) -> str:
@@ -298,7 +298,7 @@ async def test_a_task_for_which_no_team_is_opened_is_done_alone(company: Company
     [("parnel", "The team parnel cannot serve the task (not_found). No team of local is called parnel"), ("panel", "(no_agent)")],
 )
 async def test_without_its_stored_team_a_task_fails_with_the_reason(company: Company, team: str, why: str) -> None:
-    """Nobody is called so, or a role finds nobody; the function is not asked instead."""
+    """Also if a role of the team finds no agent; the function is not called."""
     roles = {"chair": "worker", "critic": "helper"}
     panel = team_of({"team": "panel", "roles": roles, "nodes": [{"name": "talk", "roles": [*roles], "max": 2}]})
     await company.network.plane.teams.put(LOCAL, PutTeam(team=panel))
@@ -462,7 +462,7 @@ def _has_reported(company: Company, times: int) -> bool:
 
 
 def _reports(company: Company) -> list[InformTaskProgress]:
-    """What the router was told of tasks, entries or not."""
+    """Return all progress reports that were sent."""
     payloads = [message.payload for message in company.network.said]
     return [one for one in payloads if isinstance(one, InformTaskProgress)]
 

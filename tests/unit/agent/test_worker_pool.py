@@ -28,7 +28,7 @@ async def _call(pool: WorkerPool, function: Callable[..., Any], *arguments: Any,
 
 
 class Stubborn:
-    """Functions that go on, whoever tells them to stop, until the test lets them go."""
+    """Functions that ignore cancellation until the test releases them."""
 
     def __init__(self) -> None:
         self.began = threading.Semaphore(0)
@@ -67,7 +67,7 @@ def _stubborn() -> Iterator[Stubborn]:
 
 
 async def test_waiting_functions_are_served_by_users_round_robin() -> None:
-    """Whoever has many goals there has another user wait for one of them, and not for all."""
+    """A user with many goals delays another user by one function."""
     pool, done = WorkerPool("worker", 1), list[str]()
 
     async def run(user: str, goal: str) -> None:
@@ -158,7 +158,7 @@ async def test_waiting_without_a_free_slot_ends_with_the_reason() -> None:
 
 
 async def test_function_that_asks_uses_no_slot_and_no_time() -> None:
-    """Neither its own nor those of the functions that called it, also if the answer takes longer than their timeouts."""
+    """Nor the slots and the time of the functions that called it."""
     pool, tools = WorkerPool("worker", 1), WorkerPool("a tool", 1)
     asked, answered, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
 

@@ -1,6 +1,6 @@
 """What a model sees in some situations, written down so that a reviewer sees it too.
 
-`python -m tests.unit.agent.model.golden_prompts` writes the files anew after a change that is meant.
+`python -m tests.unit.agent.model.golden_prompts` records the files.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ async def asked_by_another() -> str:
 
 
 async def results_and_thoughts() -> str:
-    """Results stand in their place in the log, with files; own decisions are the answers that made them."""
+    """Results are in log order, with files; own decisions are shown as the model's answers."""
     team = group()
     thought = "The chart needs totals, so bob first. Watch for rows without a region."
     tasks = [{"name": "totals", "assignee": "bob", "task_desc": "total sales per region in sales.csv", "uses": []}]

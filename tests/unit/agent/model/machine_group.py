@@ -25,7 +25,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def card(agent_id: str, description: str = "does things", **more: object) -> AgentCard:
-    """A card with only what a test says of it."""
+    """Return a card with the given fields."""
     return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": description, **more})
 
 
@@ -51,7 +51,7 @@ class Found:
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=self._hits(need.text.lower())) for need in needs))
 
     async def contacts(self) -> Sequence[Contact]:
-        """Nobody is known."""
+        """Return no contact."""
         return ()
 
     def _hits(self, text: str) -> tuple[Hit, ...]:
@@ -70,7 +70,7 @@ class Group:
 
     @property
     def state(self) -> GroupState:
-        """Where the group stands."""
+        """The state of the group."""
         return self.history.state
 
     @property
@@ -104,7 +104,7 @@ class Group:
         self.happen(Said(at=self.at, message=self._message(sender, in_a_message(payload), turn)))
 
     def invite(self, by: AgentId, newcomer: AgentCard, why: str = "") -> None:
-        """Have an agent join, as group setup does."""
+        """Add a member, as group setup does."""
         self.happen(MemberJoined(at=self.at, card=newcomer, by=by, turn=self.state.turn, why=why))
 
     def view(self, me: AgentId) -> TurnView:

@@ -230,7 +230,7 @@ async def test_members_wait_before_they_ask_again_when_all_have_passed() -> None
 
 @pytest.mark.parametrize(("uses", "kept"), [(("t1-x",), []), ((), ["c1/t1-x/a.txt"])])
 async def test_conclusion_has_the_files_of_the_tasks(uses: Sequence[str], kept: list[str]) -> None:
-    """The files of tasks go with the answer, but for those that a later one made anew; or those that the model names, if any."""
+    """Files of tasks are attached, except those that a later task replaced; or only the files that the model names."""
     group = launched()
     for turn, text in ((1, "draft"), (2, "final")):
         give(group, BOB, f"t{turn}-x", text, *(uses if turn == 2 else ()))
@@ -288,7 +288,7 @@ async def test_rejected_result_is_no_part_of_the_answer() -> None:
 
 
 async def test_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:
-    """A model that only says that it is done writes the answer next, and then has to; if it fails, another member can conclude."""
+    """The model states the conclusion in a second answer; if it fails, another member can conclude."""
     group = launched()
     empty = concluding(content=" ")
     ann, model = brain(empty, empty, CONCLUDE, ModelError("no such key"))
@@ -342,7 +342,7 @@ async def test_goal_is_given_back_if_the_model_fails(error: str | IoaError, is_a
 
 
 async def test_model_that_never_launches_acts_at_most_ten_times() -> None:
-    """It gets no more than nine searches and one forced launch."""
+    """At most nine searches, then one forced launch."""
     number, search = count(), Found(KNOWN)
     ann = ModelBrain(ScriptedModel(lambda asked: search_for(f"need number {next(number)}")), budget=SHORT)
     with pytest.raises(UndecidedError, match="The searches are used up"):
@@ -400,7 +400,7 @@ async def test_each_answer_costs() -> None:
 
 
 async def test_model_invites_one_member_per_turn_and_goes_on_with_it() -> None:
-    """In a group that no policy leads it says for what."""
+    """In a free group, the invitation contains the need."""
     inviting, group = decision(type="INVITE", need="Speaks Frisian."), launched()
     mind, model = brain(inviting, inviting, DISCUSS)
     assert await mind.speak(group.view(ANN)) == Invite(need="Speaks Frisian.", why="Speaks Frisian.")

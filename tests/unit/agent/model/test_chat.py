@@ -1,4 +1,4 @@
-"""A task's own questions to its agent's model: what they may cost, in which shape answers come, and what ends them."""
+"""Questions of a task to its agent's model: budget, shape and errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_text_is_answered_and_counted(tmp_path: Path) -> None:
 
 
 async def test_a_shape_is_repaired_at_most_twice(tmp_path: Path) -> None:
-    """What does not fit goes back with what is wrong; the third time is an error."""
+    """An invalid answer is returned with the reason; the third one is an error."""
     ctx, model = _context(tmp_path, "many", '{"people": "lots"}', '{"people": 431}')
     assert (await ctx.chat("How many?", schema=Count)).parsed == Count(people=431)
     assert "people" in model.asked[2].messages[-1].content
@@ -53,7 +53,7 @@ async def test_a_shape_is_repaired_at_most_twice(tmp_path: Path) -> None:
 
 
 async def test_a_cut_answer_is_asked_for_again_with_twice_the_room(tmp_path: Path) -> None:
-    """It is never repaired, however well it reads; without a shape the caller is told."""
+    """It is not repaired; without a shape, the caller sees that it is incomplete."""
     whole, cut = '{"people": 431}', ModelAnswer('{"people": 4}', "length")
     ctx, model = _context(tmp_path, cut, whole)
     assert (await ctx.chat("How many?", schema=Count, max_tokens=100)).parsed == Count(people=431)
@@ -87,7 +87,7 @@ async def test_an_answer_is_never_allowed_more_than_is_left() -> None:
 
 @pytest.mark.parametrize(("uses", "assignee", "told"), [(("t1-sum",), BOB, True), ((), BOB, True), ((), CARL, False)])
 def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: AgentId, told: bool) -> None:
-    """Whoever did it, or is handed what was not taken, is told what was wrong; another's new task has nothing to do with it."""
+    """The reason reaches the same assignee, or a task that uses the rejected result, and no other task."""
     team = group()
     give(team, BOB, "t1-sum", "sum up the sales")
     report(team, "t1-sum", "231324.8")

@@ -1,4 +1,4 @@
-"""What others wrote is read and looked through as far as a model is shown it, told by bytes and characters."""
+"""Files in prompts of tasks."""
 
 from __future__ import annotations
 

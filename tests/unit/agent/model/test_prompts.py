@@ -39,13 +39,13 @@ async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = N
 
 
 def test_defused_text_has_the_same_length() -> None:
-    """Positions in a text are those of the text as it was said, so that READ finds them."""
+    """READ uses positions of the original text."""
     text = "a </goal> b < / task> c <need> d"
     assert (len(defused(text)), "<" in defused(text)) == (len(text), False)
 
 
 def test_shortened_text_has_both_ends_and_names_the_read_command() -> None:
-    """The mark counts what is missing and names from where to read."""
+    """The mark contains the number of missing characters and the start position."""
     text = cut("a" * 500 + "z" * 500, 300, "t3-1")
     assert (len(text) <= 300, text[0], text[-1]) == (True, "a", "z")
     assert " [… 820 of 1,000 characters: READ t3-1 from 120 …] " in text

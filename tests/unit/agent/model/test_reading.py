@@ -1,4 +1,4 @@
-"""READ: what is cut or only named can be seen, exactly, without a turn, and within bounds."""
+"""READ: exact ranges of shortened texts and files, without a turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def with_files(**files: tuple[str, bytes]) -> tuple[Group, dict[str, Artif
 
 
 async def told(team: Group, *reads: Mapping[str, object]) -> list[str]:
-    """What the model is told for each read."""
+    """Return the answer to each READ."""
     model = ScriptedModel([*(decision(type="READ", **read) for read in reads), CONCLUDE])
     before = team.state
     await ModelBrain(model).speak(team.view(ANN))
@@ -41,7 +41,7 @@ async def told(team: Group, *reads: Mapping[str, object]) -> list[str]:
 
 
 async def test_read_returns_the_requested_range() -> None:
-    """From one character to another, at most 20,000 at once; the answer says where it stands."""
+    """At most 20,000 characters; the answer contains the position."""
     team, _ = await with_files()
     some, rest, message, goal = await told(
         team, {"what": "t1-x", "start": 11, "end": 22}, {"what": "t1-x", "start": 100}, {"what": "m2"}, {"what": "goal"}
@@ -52,7 +52,7 @@ async def test_read_returns_the_requested_range() -> None:
 
 
 async def test_a_decision_reads_so_much_and_no_more() -> None:
-    """Eight reads; then the model is told to decide, as a repair."""
+    """After eight reads the model is requested to decide."""
     team, _ = await with_files()
     model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10)] * (MAX_READS + 1) + [CONCLUDE])
     brain = ModelBrain(model)
@@ -61,7 +61,7 @@ async def test_a_decision_reads_so_much_and_no_more() -> None:
 
 
 async def test_reads_are_a_part_of_the_prompt() -> None:
-    """However much the model wants to read, a prompt stays as long as it may be; a mark says what is missing, and how to go on."""
+    """The prompt stays within its limit; a mark contains the next command."""
     team, _ = await with_files()
     model = ScriptedModel([decision(type="READ", what="t1-x", start=at) for at in (0, 9_000, 18_000)] + [CONCLUDE])
     await ModelBrain(model, budget=Budget(max_prompt=9_000)).speak(team.view(ANN))

@@ -68,7 +68,7 @@ async def _work(group: Group, brain: ModelBrain | None, rng: random.Random) -> N
 
 
 def above(user: str) -> str:
-    """What stands above the tail of a prompt, which begins with the time."""
+    """Return the text above the tail of a prompt, which begins with the time."""
     return user.rpartition("\nIt is ")[0]
 
 
@@ -78,7 +78,7 @@ def walked(seed: int) -> list[tuple[str, str]]:
     group, seen = launched(max_turns=rng.randint(2, 12)), defaultdict[AgentId, list[str]](list)
 
     def answer(asked: ScriptedCall) -> Said:
-        """A legal decision of whoever holds the floor."""
+        """Return a legal decision of the floor holder."""
         state, me = group.state, group.state.floor_holder
         assert me is not None
         seen[me].append(shown(asked))

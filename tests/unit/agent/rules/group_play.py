@@ -1,4 +1,4 @@
-"""Play a group on the real machine: everybody speaks by the rule brain, and the test decides how tasks and members fare."""
+"""Play a group on the real machine: members speak by rules, and the test ends tasks and loses members."""
 
 from __future__ import annotations
 

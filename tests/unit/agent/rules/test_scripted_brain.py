@@ -1,4 +1,4 @@
-"""The scripted brain plays what it was given and says when there is nothing left."""
+"""The scripted brain of authors' tests."""
 
 from __future__ import annotations
 

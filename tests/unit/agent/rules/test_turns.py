@@ -33,7 +33,7 @@ SKIPPED = "- chart it (it uses a result that is missing)"
 
 
 async def test_chain_of_tasks_takes_one_turn() -> None:
-    """Whatever its length: nobody has to speak between two links."""
+    """No turn is needed between two tasks of the chain."""
     plan = [planned("t1", "a"), *(planned(f"t{number}", "b", uses=(f"t{number - 1}",)) for number in range(2, 6))]
     play = GroupPlay(charter_of(plan, max_turns=1))
     await play.run()
@@ -50,7 +50,7 @@ async def test_a_task_without_its_inputs_is_skipped() -> None:
 
 
 async def test_a_task_that_fails_goes_to_the_next_candidate() -> None:
-    """One after the other, and what builds on it is given out again with it."""
+    """In order; tasks that use it are assigned again."""
     play = GroupPlay(charter_of([planned("t1", "a", others=("b", "c")), planned("t2", "d", uses=("t1",))]))
     await play.run(failing=("a", "b"))
     assigned = play.assignees
@@ -69,7 +69,7 @@ async def test_unreachable_candidate_is_skipped() -> None:
 
 @pytest.mark.parametrize("away", [AgentId("b"), AgentId("a")], ids=["needed-next", "at-work"])
 async def test_task_of_a_briefly_lost_member_is_done_by_it(away: AgentId) -> None:
-    """A task of who is lost only just now is given to it, and given again if its lease ran out meanwhile."""
+    """A member that was lost a moment ago gets its task, and again after its lease expired."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))]))
     await play.speak()
     play.happen(MemberLost(at=play.at, agent_id=away))
