@@ -100,6 +100,7 @@ async def test_a_goal_is_watched_while_a_gateway_dies(looking: Looking, ports: l
             first.kill()
             await expect(page.locator(".floor-bar")).to_contain_text("Concluded", timeout=_WAIT_MS)
             await expect(page.locator(".thread .msg").first).to_be_visible()
+            await expect(page.locator(".thread")).not_to_contain_text("##")
             await page.get_by_role("tab", name="Files").click()
             await expect(page.locator(".art img").first).to_be_visible()
             await page.wait_for_timeout(300)

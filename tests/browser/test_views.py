@@ -100,6 +100,12 @@ async def test_goal_is_run_again_from_a_message_and_as_a_whole(looking: Looking,
     await page.goto(url)
     await page.get_by_label("State").select_option("concluded")
     await expect(page.locator("tbody tr")).to_have_count(1)
+    await stage.abandoned(rerun, "No agent fits.")
+    await page.get_by_label("State").select_option("failed")
+    await expect(page.locator("tbody tr")).to_contain_text("no agent")
+    await stage.launched("Another goal")
+    await page.wait_for_timeout(1500)
+    await expect(page.locator("tbody tr")).to_have_count(1)
     assert looking.complaints == []
 
 
@@ -229,7 +235,8 @@ async def test_trace_page_shows_spans_with_durations(looking: Looking, stage: St
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/trace") else None)
     async with page.expect_request("**/events?*"):
         await page.get_by_role("link", name="trace").click()
-    await expect(page.get_by_role("row", name="sync task assignment").first).to_be_visible()
+    await expect(page.get_by_role("row", name="sync task assignment").first).to_contain_text("analyst-desk")
+    await expect(page.get_by_role("row", name="sync task assignment").first).to_contain_text("1.2k")
     await page.clock.install()
     await page.clock.run_for(120_000)
     assert len(asked) == 1  # nothing has happened meanwhile, so that nothing is asked for

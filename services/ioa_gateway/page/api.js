@@ -22,16 +22,11 @@ export const ask = (path, options = {}) => request(path, options).finally(() => 
 
 async function request(path, { method = "GET", body, headers = {} }) {
   const isFile = body instanceof Blob;
-  let response;
-  try {
-    response = await fetch(apiPath(path), {
-      method,
-      headers: body === undefined ? headers : { "Content-Type": isFile ? "application/octet-stream" : "application/json", ...headers },
-      body: isFile ? body : JSON.stringify(body), // undefined: no body
-    });
-  } catch {
-    throw problem(0, "The gateway does not answer.", "Try again soon; nothing is lost.");
-  }
+  const response = await fetch(apiPath(path), {
+    method,
+    headers: body === undefined ? headers : { "Content-Type": isFile ? "application/octet-stream" : "application/json", ...headers },
+    body: isFile ? body : JSON.stringify(body), // undefined: no body
+  }).catch(() => { throw problem(0, "The gateway does not answer.", "Try again soon; nothing is lost."); });
   const date = Date.parse(response.headers.get("date"));
   if (date && Math.abs(date - Date.now()) > 2000) skew = date - Date.now();
   if (response.status === 204) return null;
@@ -53,11 +48,9 @@ export const goalHref = ({ goal_id, user }, room = "") => `/goals/${encodeURICom
 export const token = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /**
- * Follow a stream of events after a sequence until it ends, also after interruptions.
+ * Follow a stream of events after a sequence until it ends, also after interruptions. Return a function that ends it.
  * @param {(after: number) => string} path of the stream after a sequence
- * @param {Object} to functions for events by their names (`entry`, `progress`, `goal`, `waiting`, `end`), and `refused`, which returns
- *   whether to try again when there is no stream
- * @returns {() => void} ends it
+ * @param {Object} to functions for events by their names, and `refused`, which returns whether to try again when there is no stream
  */
 export function follow(path, after, to) {
   let source;

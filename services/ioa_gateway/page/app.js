@@ -33,7 +33,7 @@ const app = {
   failed,
 };
 
-let leave = () => {};
+let leave = () => {}; // leaves the view; can be called again
 let routed = 0; // counts, so that the last address wins
 let isDue = false;
 let away = null; // why the gateway does not answer
@@ -56,17 +56,12 @@ function go(path) {
   route();
 }
 
-function leaveView() {
-  leave();
-  leave = () => {};
-}
-
 /** Show the view of the address. A view is loaded when it is first shown. */
 async function route(isNew = true) {
   const { pathname, searchParams } = new URL(location.href);
   const [shape, name] = VIEWS.find(([one]) => one.test(pathname)) ?? VIEWS[0];
   const [, id = ""] = shape.exec(pathname) ?? [];
-  leaveView();
+  leave();
   const number = ++routed;
   const [loaded] = await Promise.all([import(`./views/${name}.js`), name === "room" || sheet("lists")]);
   if (number !== routed || !app.who) return; // the address has changed
@@ -81,7 +76,7 @@ function failed(problem) {
   if (problem.status === 0 || problem.status === 503) app.isLive = false;
   if (problem.status === 401 && app.who) {
     app.who = denied = null;
-    leaveView();
+    leave();
   }
   return problem;
 }
@@ -122,7 +117,7 @@ async function signOut() {
   app.turns?.close();
   Object.assign(app, { who: null, agents: new Map(), turns: null });
   denied = null;
-  leaveView();
+  leave();
   history.replaceState(null, "", "/");
 }
 
@@ -191,17 +186,14 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("keydown", (event) => {
   if (!app.who || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (event.target.closest("input:not([type=range]), textarea, select")) {
-    if (event.key === "Escape" && event.target.id === "find") {
-      app.found = "";
-      event.target.blur();
-    }
-    return;
-  }
-  if (event.key === "/") {
+  const isTyping = event.target.closest("input:not([type=range]), textarea, select");
+  if (event.key === "Escape" && event.target.id === "find") {
+    app.found = "";
+    event.target.blur();
+  } else if (event.key === "/" && !isTyping) {
     event.preventDefault();
     document.getElementById(app.view.focus ?? "find")?.focus();
-  } else app.view.key?.(app, event);
+  } else if (!isTyping) app.view.key?.(app, event);
 });
 
 addEventListener("popstate", () => app.who && route());

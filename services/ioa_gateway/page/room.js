@@ -32,19 +32,9 @@ export function rowsOf(entry, turn) {
     const files = body.charter?.inputs ?? line.files;
     const hasFiles = entry.sender || !entry.ended; // a rule that ends a group repeats files of other entries
     const { speaker, act, tone } = line;
-    rows.push({
-      seq: entry.seq,
-      key: `${entry.seq}.${rows.length}`,
-      at: entry.time,
-      turn: isMessage ? turn : entry.turn,
-      speaker,
-      act,
-      tone,
-      text: body.content ?? body.task_conclusion ?? line.text,
-      lines: [line.text],
-      files: files.map((file, place) => ({ ...file, seq: entry.seq, place: hasFiles ? place : null, isInput: line.act === "team", by: line.speaker })),
-      body,
-    });
+    rows.push({ seq: entry.seq, key: `${entry.seq}.${rows.length}`, at: entry.time, turn: isMessage ? turn : entry.turn, speaker, act, tone,
+      text: body.content ?? body.task_conclusion ?? line.text, lines: [line.text], body,
+      files: files.map((file, place) => ({ ...file, seq: entry.seq, place: hasFiles ? place : null, isInput: act === "team", by: speaker })) });
   }
   return rows;
 }
@@ -54,35 +44,32 @@ export function rowsOf(entry, turn) {
 /** A story without entries. */
 export const emptyStory = () => ({ rooms: new Map(), last: 0 });
 
-/**
- * `parent` is the group and the task that a nested group serves, `charter` the one of its launch. `history` of each of the `tasks` has its
- * states, the first one before its assignment.
- */
+/** `parent` is the group and the task that a nested group serves. `history` of each task has its states, the first one before its assignment. */
 export const emptyRoom = (comm) => ({ comm, parent: null, charter: null, startedAt: null, entries: [], rows: [], files: [], tasks: new Map() });
 
-const at = (map, key, make) => map.get(key) ?? map.set(key, make(key)).get(key);
+const getOrMake = (map, key, make) => map.get(key) ?? map.set(key, make(key)).get(key);
 
 /** Add the next entry to a story. A known entry changes nothing. */
 export function append(story, entry) {
   if (entry.seq <= story.last) return story;
   entry.time = Date.parse(entry.at);
-  const room = at(story.rooms, entry.comm_id, emptyRoom);
+  const room = getOrMake(story.rooms, entry.comm_id, emptyRoom);
   const rows = rowsOf(entry, (room.entries.at(-1) ?? entry).turn);
   room.rows.push(...rows);
   room.files.push(...rows.flatMap((row) => row.files));
   room.entries.push(entry);
   if (entry.type === "group_launched") noteLaunch(story, entry);
   if (entry.type === "launch_abandoned") room.parent = entry.body.parent ?? null;
-  if (entry.type === "subgroup_opened") at(story.rooms, entry.body.subgroup, emptyRoom).parent ??= { comm_id: entry.comm_id, task_id: entry.body.task_id };
+  if (entry.type === "subgroup_opened") getOrMake(story.rooms, entry.body.subgroup, emptyRoom).parent ??= { comm_id: entry.comm_id, task_id: entry.body.task_id };
   noteTasks(room, entry);
   story.last = entry.seq;
   return story;
 }
 
 /** Read a group's charter: it can be known before the entries that follow the launch. */
-export function noteLaunch(story, { comm_id, at: launched, body }) {
+export function noteLaunch(story, { comm_id, at, body }) {
   const parent = body.charter.parent ?? null;
-  Object.assign(at(story.rooms, comm_id, emptyRoom), { startedAt: Date.parse(launched), charter: body.charter, parent });
+  Object.assign(getOrMake(story.rooms, comm_id, emptyRoom), { startedAt: Date.parse(at), charter: body.charter, parent });
 }
 
 /** Show a progress report, which is no entry, until an entry reports more of its task. */
@@ -95,9 +82,9 @@ const emptyTask = () => ({ history: [{ seq: 0, text: "", uses: [], fraction: nul
 
 /** Add the states of an entry's tasks to their histories. */
 function noteTasks(room, entry) {
-  for (const one of entry.body.tasks ?? []) Object.assign(at(room.tasks, one.task_id, emptyTask).history[0], { text: one.task_desc, uses: one.uses, team: one.team });
+  for (const one of entry.body.tasks ?? []) Object.assign(getOrMake(room.tasks, one.task_id, emptyTask).history[0], { text: one.task_desc, uses: one.uses, team: one.team });
   for (const now of entry.tasks) {
-    const task = at(room.tasks, now.task_id, emptyTask);
+    const task = getOrMake(room.tasks, now.task_id, emptyTask);
     const was = task.history.at(-1);
     const isReport = entry.type === "INFORM_TASK_PROGRESS" && entry.body.task_id === now.task_id;
     if (!isReport && Object.keys(now).every((name) => now[name] === was[name])) continue;
@@ -109,17 +96,8 @@ function noteTasks(room, entry) {
 
 // ---------------------------------------------------------------- the view at a sequence
 
-/** Return the place of the last element of a sorted list whose value is at most a limit; -1 if there is none. */
-export function lastUpTo(list, most, of = (one) => one.seq) {
-  let low = 0;
-  let high = list.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (of(list[middle]) <= most) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
+/** Return the place of the last element of a list whose value is at most a limit; -1 if there is none. */
+export const lastUpTo = (list, most, of = (one) => one.seq) => list.findLastIndex((one) => of(one) <= most);
 
 /** Return the elements of a list up to a sequence. */
 export const upTo = (list, seq) => (seq === Infinity ? list : list.slice(0, lastUpTo(list, seq) + 1));
@@ -153,12 +131,11 @@ export function membersAt(room, seq, tasks) {
   });
 }
 
-const CALLED = { concluding: "has to conclude", deciding: "is asked to decide" };
-
 function activity(agent, room, entry, tasks, isLost) {
-  const [open, waiting, done] = ["open", "waiting", "done"].map((status) => tasks.filter((one) => one.assignee === agent && one.status === status).map((one) => one.task_id).join(", "));
+  const mine = Map.groupBy(tasks.filter((task) => task.assignee === agent), (task) => task.status);
+  const [open, waiting, done] = ["open", "waiting", "done"].map((status) => mine.get(status)?.map((task) => task.task_id).join(", "));
   if (isLost) return open ? `gone, ${open} at risk` : "gone";
-  if (entry?.floor.includes(agent)) return CALLED[entry.phase] ?? "has the floor";
+  if (entry?.floor.includes(agent)) return { concluding: "has to conclude", deciding: "is asked to decide" }[entry.phase] ?? "has the floor";
   if (open) return `works on ${open}`;
   if (waiting) return `will do ${waiting}`;
   if (room.charter?.owner === agent) return "leads this room";
@@ -166,9 +143,9 @@ function activity(agent, room, entry, tasks, isLost) {
 }
 
 /** The files of rooms up to a sequence, newest first; each file once, where it appeared first. */
-export function filesAt(rooms, seq) {
+export function filesAt(story, seq) {
   const newest = (one, other) => other.seq - one.seq;
-  const all = rooms.flatMap((room) => upTo(room.files, seq)).sort(newest);
+  const all = [...story.rooms.values()].flatMap((room) => upTo(room.files, seq)).sort(newest);
   return [...new Map(all.map((file) => [file.sha256 + file.name, file])).values()].sort(newest);
 }
 

@@ -1,5 +1,5 @@
-// The open turns and questions of the page's user, for a key that may answer. They are read when the gateway reports a change, and
-// periodically. While the page is hidden there is no stream. The form of a turn is loaded when the first turn is open.
+// The open turns and questions of the page's user: read when the gateway reports a change, and periodically. The form of a turn is loaded
+// when the first turn is open.
 import { ask, follow } from "./api.js";
 import { sheet } from "./parts/words.js";
 

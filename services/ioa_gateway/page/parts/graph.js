@@ -8,7 +8,7 @@ const GAP = 34; // between two nodes, at least
 const LINE = 15; // characters of a line of a label
 const ROW = 14; // height of a line
 
-sheet("graph");
+await sheet("graph");
 
 /** A node with all fields; fields with their defaults are not sent. */
 export function complete(node) {
@@ -28,18 +28,16 @@ export function graph(nodes, here = null, { last, visits, taken } = walked([])) 
   const isTaken = ({ from, to }) => taken.has(`${from}>${to}`) || (to === nodes.length && here === null && from === last);
   const edge = (exit) => {
     const kind = isTaken(exit) ? "taken" : "";
+    const line = (path, text) => svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${path}></path>${text}`;
     if (exit.to === exit.from + 1) {
-      const y = tops[exit.from] + H;
-      return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${left + W / 2} ${y}V${tops[exit.to] - 5}`}></path>
-        ${label(labels[exit.from], left + W / 2 + 8, y + (tops[exit.to] - y) / 2, kind, "start")}`;
+      const [x, from, to] = [left + W / 2, tops[exit.from] + H, tops[exit.to]];
+      return line(`M${x} ${from}V${to - 5}`, label(labels[exit.from], x + 8, (from + to) / 2, kind, "start"));
     }
-    const isBack = exit.to <= exit.from;
-    const side = isBack ? -1 : 1;
-    const x = isBack ? left : left + W;
+    const side = exit.to <= exit.from ? -1 : 1;
+    const x = side < 0 ? left : left + W;
     const [from, to] = [tops[exit.from] + H / 2 + 8 * side, tops[exit.to] + H / 2 - 8 * side];
     const bend = x + side * Math.min(84, 40 + 16 * Math.abs(exit.to - exit.from));
-    return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${from}C${bend} ${from} ${bend} ${to} ${x + 5 * side} ${to}`}></path>
-      ${label(folded(exit.why), x + side * 48, (from + to) / 2, kind, "middle")}`;
+    return line(`M${x} ${from}C${bend} ${from} ${bend} ${to} ${x + 5 * side} ${to}`, label(folded(exit.why), x + side * 48, (from + to) / 2, kind, "middle"));
   };
   const box = (name, place) => {
     const count = visits.get(place) ?? 0;
@@ -53,9 +51,8 @@ export function graph(nodes, here = null, { last, visits, taken } = walked([])) 
     <details class="ways"><summary>All exits in words</summary><ul class="says">${exits.map((exit) => html`<li><b>${names[exit.from]}</b> → <b>${names[exit.to]}</b>: ${exit.why}${isTaken(exit) ? " (taken)" : ""}</li>`)}</ul></details>`;
 }
 
-function label(lines, x, y, kind, anchor) {
-  return lines.map((line, place) => svg`<text class="g-s ${kind}" x=${x} y=${y + 4 + ROW * (place - (lines.length - 1) / 2)} text-anchor=${anchor}>${line}</text>`);
-}
+const label = (lines, x, y, kind, anchor) => lines.map((line, place) => svg`<text class="g-s ${kind}"
+  x=${x} y=${y + 4 + ROW * (place - (lines.length - 1) / 2)} text-anchor=${anchor}>${line}</text>`);
 
 /** Break a text into lines, without cutting a word. */
 function folded(text) {

@@ -1,6 +1,5 @@
 // One row of a conversation, and a nested team as a thread inside of it.
-import { avatar, bar, clock, cut, html, icon, look, nothing, percent, phasePill, pill, plain, prose, several, span, tag, taskPill, timeOfDay } from "./words.js";
-import { fileLink } from "./files.js";
+import { avatar, bar, clock, cut, fileLink, html, icon, look, nothing, percent, phasePill, pill, plain, prose, several, span, tag, taskPill, timeOfDay } from "./words.js";
 import { NOBODY, isAssignment } from "../room.js";
 
 /** The acts whose message can be replaced in a rerun. */

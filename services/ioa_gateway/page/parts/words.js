@@ -1,5 +1,6 @@
-// Parts of all views: icons, pills, avatars, meters, times, numbers, and notices.
+// Parts of all views: icons, pills, avatars, meters, files, times, numbers, tables and notices.
 import { html as markup, svg as drawing, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
 /** Make control characters and direction marks visible, as `ioa.foreign_text` does on a terminal. */
 export const fit = (text) => text.replaceAll("\r\n", "\n").replace(/(?![\t\n])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}]/gu, (mark) => (mark < " " ? String.fromCharCode(9216 + mark.charCodeAt()) : "\ufffd"));
@@ -58,23 +59,17 @@ export const phasePill = (phase) => pill(phaseColour(phase), phase.replaceAll("_
 export const pill = (colour, word, isHollow = false) =>
   html`<span class="pill k-${colour}"><span class="dot ${isHollow ? "hollow" : ""}" aria-hidden="true"></span>${word}</span>`;
 
-const TASKS = { open: ["sync", "running"], waiting: ["prog", "waits"], done: ["good", "done"], failed: ["bad", "failed"],
-  cancelled: ["prog", "cancelled"], rejected: ["bad", "rejected"] };
+const TASKS = { done: "good", failed: "bad", rejected: "bad" };
 
-export function taskPill(task) {
-  if (task.status === "open" && task.suspect) return pill("bad", "no sign of life");
-  if (task.status === "open" && task.fraction != null) return pill("sync", percent(task.fraction));
-  const [colour, word] = TASKS[task.status] ?? ["prog", task.status];
-  return pill(colour, word, task.status !== "open");
+export function taskPill({ status, suspect, fraction }) {
+  if (status !== "open") return pill(TASKS[status] ?? "prog", status === "waiting" ? "waits" : status, true);
+  return suspect ? pill("bad", "no sign of life") : pill("sync", fraction == null ? "running" : percent(fraction));
 }
 
 /** The number of an agent's colour. */
 const hue = (agent) => ([...agent].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) >>> 0, 0) % 6) + 1;
 
-const initials = (agent) => {
-  const words = agent.replace(/^human-/, "").split(/[-_.\s]+/).filter(Boolean);
-  return (words.length > 1 ? words[0][0] + words[1][0] : (words[0] ?? agent)[0]).toUpperCase();
-};
+const initials = (agent) => agent.replace(/^human-/, "").split(/[-_.\s]+/).filter(Boolean).slice(0, 2).map((word) => word[0]).join("").toUpperCase();
 
 /** @param {boolean|null} isOnline null if unknown */
 export const avatar = (agent, isOnline = null) =>
@@ -97,6 +92,13 @@ const COUNT = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 export const cost = (micros) => (micros === 0 ? "0" : micros < 10_000 ? "< 0.01" : (micros / 1_000_000).toFixed(2));
 
 export const bytes = (size) => (size < 1000 ? `${size} B` : size < 1_000_000 ? `${Math.round(size / 1000)} kB` : `${(size / 1_000_000).toFixed(1)} MB`);
+
+export const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
+export const isTable = (file) => ["text/csv", "text/tab-separated-values"].includes(file.media_type);
+
+/** A file's name and size: a link, if its address is known. */
+export const fileLink = (file, href) => html`<a class="file" href=${href ?? nothing} download=${file.name}>
+  ${icon(PICTURES.has(file.media_type) ? "img" : isTable(file) ? "table" : "file")}${file.name} <small>${bytes(file.size_bytes)}</small></a>`;
 
 const two = (number) => String(number).padStart(2, "0");
 
@@ -161,13 +163,18 @@ export function sheet(name) {
 }
 
 /** The text of Markdown in one line, for lists. */
-export const plain = (text) => text.split("\n").map((line) => line.replace(/^\s*(?:#+|[-*+>]|\d+\.)\s+/, "").replace(/\*\*|`/g, "").trim()).filter(Boolean).join(" · ");
+export const plain = (text) => text.split("\n").map((line) => line.replace(/^\s*(?:#+|[-*+>]|\d+\.)\s+/, "").replace(/\*\*|`/g, "").trim()).filter(Boolean).join(" · ").replaceAll(": · ", ": ");
 
 export const cut = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
 
 /** A menu of options: each is a value and its word, if they differ. */
 export const menu = (label, value, options, change, isRequired = false) => html`<select aria-label=${label} ?required=${isRequired} @change=${change}>${options.map(([one, word = one]) => html`
   <option value=${one} ?selected=${value === one}>${word}</option>`)}</select>`;
+
+/** A table; each column has a head, a class, and a function that draws the cell of a row. */
+export const table = (kind, caption, columns, rows, keyOf, kindOf = () => "") => html`<div class="rows ${kind}"><table><caption class="sr">${caption}</caption>
+  <thead><tr>${columns.map(([head]) => html`<th scope="col">${head}</th>`)}</tr></thead>
+  <tbody>${repeat(rows, keyOf, (row) => html`<tr class=${kindOf(row)}>${columns.map(([, of, cell]) => html`<td class=${of}>${cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
 
 export const several = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 

@@ -1,7 +1,6 @@
 // The agents with their load, and a search for a need with the reason of each hit.
 import { ask } from "../api.js";
-import { avatar, bar, cut, empty, html, icon, loading, nothing, page, pill, several, trouble } from "../parts/words.js";
-import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { avatar, bar, cut, empty, html, icon, loading, nothing, page, pill, several, table, trouble } from "../parts/words.js";
 
 const SHORT = 160; // characters of a text in the list
 
@@ -35,7 +34,7 @@ export const agents = {
         <div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>
           ${found ? html`<button class="btn quiet" type="button" @click=${() => { found = null; }}>Show all agents</button>` : nothing}</div>
         <button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
-      ${problem ? trouble(problem) : nothing}${table(app, list)}`);
+      ${problem ? trouble(problem) : nothing}${results(app, list)}`);
   },
 };
 
@@ -54,23 +53,26 @@ async function search(app) {
   isSearching = false;
 }
 
-function table(app, list) {
+function results(app, list) {
   if (!list.length) return isKnown ? empty("No agents yet", "`ioa agent run FILE.py:agent` joins one; `ioa up --pool FILE` runs many.") : problem ? nothing : loading("agents");
   const wanted = app.found.toLowerCase();
   const rows = (found ?? list).filter((one) => !wanted || `${one.agent_id} ${one.description}`.toLowerCase().includes(wanted));
   if (!rows.length) return empty("Nothing found", found ? `No agent fits “${asked}”.` : `No agent is called like “${app.found}”.`);
   const card = app.agents.get(chosen) ?? app.agents.get(rows[0].agent_id);
-  return html`<div class="split"><div><div class="rows agents"><table><caption class="sr">${found ? `Agents that fit “${asked}”, best first` : "Agents by id"}</caption><thead><tr>
-    <th scope="col">agent</th><th scope="col">state</th><th scope="col">busy</th>${found ? html`<th scope="col">done</th><th scope="col">why it is found</th>` : html`<th scope="col">groups</th>`}</tr></thead>
-    <tbody>${repeat(rows, (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div></div>${card ? about(card, app) : nothing}</div>`;
+  const title = found ? `Agents that fit “${asked}”, best first` : "Agents by id";
+  return html`<div class="split"><div>${table("agents", title, [...COLUMNS, ...(found ? HIT : [["groups", "num", (one) => one.load.groups]])], rows, (one) => one.agent_id, (one) => (chosen === one.agent_id ? "is-chosen" : ""))}</div>${card ? about(card, app) : nothing}</div>`;
 }
 
-const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div>
-  <button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => { chosen = one.agent_id; }}>${one.agent_id}</button><small>${cut(one.description, SHORT)}</small></div></div></td>
-  <td>${one.online ? pill("good", "online") : pill("bad", "away", true)}</td>
-  <td class="busy"><span class="progress">${bar(`${one.agent_id} is busy`, one.load.tasks / one.load.slots, 0, one.load.tasks >= one.load.slots ? "warn" : "")}<span class="num">${one.load.tasks} of ${one.load.slots}</span></span></td>
-  ${one.why ? html`<td class="num">${one.record.done + one.record.failed ? `${one.record.done} of ${one.record.done + one.record.failed}` : html`<span class="muted">new</span>`}</td><td class="why">${why(one)}</td>`
-    : html`<td class="num">${one.load.groups}</td>`}</tr>`;
+const COLUMNS = [
+  ["agent", "what", (one) => html`<div class="agent">${avatar(one.agent_id, one.online)}<div>
+    <button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => { chosen = one.agent_id; }}>${one.agent_id}</button><small>${cut(one.description, SHORT)}</small></div></div>`],
+  ["state", "", (one) => (one.online ? pill("good", "online") : pill("bad", "away", true))],
+  ["busy", "busy", ({ agent_id, load: { tasks, slots } }) => html`<span class="progress">${bar(`${agent_id} is busy`, tasks / slots, 0, tasks >= slots ? "warn" : "")}<span class="num">${tasks} of ${slots}</span></span>`],
+];
+const HIT = [
+  ["done", "num", ({ record: { done, failed } }) => (done + failed ? `${done} of ${done + failed}` : html`<span class="muted">new</span>`)],
+  ["why it is found", "why", why],
+];
 
 const SIGNALS = { text: "its description", examples: "an example", bm25: "words in common" };
 

@@ -3,14 +3,10 @@ import { complete, graph, walked } from "../parts/graph.js";
 import { clock, html, nothing, several } from "../parts/words.js";
 import { isOver, upTo } from "../room.js";
 
+/** The modes of turns; BY is the role that decides. */
 const MODES = {
-  order: () => "in order",
-  nominate: () => "each member names the next",
-  random: () => "at random",
-  hub: (turns) => `${turns.by} names the next`,
-  follow: () => "by role",
-  together: () => "side by side",
-  ask: (turns) => `${turns.by} chooses who speaks`,
+  order: "in order", nominate: "each member names the next", random: "at random", follow: "by role", together: "side by side",
+  hub: "BY names the next", ask: "BY chooses who speaks",
 };
 
 /** Draw the policy of a room at a sequence. */
@@ -26,7 +22,7 @@ export function course(room, at, began) {
   const holders = (role) => cast?.find((one) => one.role === role)?.members.join(", ");
   return html`${graph(nodes, here, walk)}
     ${node ? html`<h3>In “${node.name}” since ${clock(walk.since - began)}</h3><dl class="facts"><dt>may speak</dt><dd>${entry.floor.join(", ") || "no member now"}</dd>
-      <dt>next</dt><dd>${MODES[node.turns.mode]?.(node.turns) ?? node.turns.mode}</dd><dt>entered</dt><dd>${several(walk.visits.get(here) ?? 1, "time")}${node.visits ? ` of ${node.visits}` : ""}</dd></dl>` : nothing}
+      <dt>next</dt><dd>${MODES[node.turns.mode]?.replace("BY", node.turns.by) ?? node.turns.mode}</dd><dt>entered</dt><dd>${several(walk.visits.get(here) ?? 1, "time")}${node.visits ? ` of ${node.visits}` : ""}</dd></dl>` : nothing}
     <h3>Roles</h3><dl class="facts">${policy.roles.map((role) => html`<dt>${role.name}</dt><dd>${holders(role.name) ?? html`<span class="muted">no member</span>`}${role.secret ? html` <span class="muted">(secret)</span>` : nothing}</dd>`)}</dl>
     ${rejected.length ? html`<h3>Rejected</h3><ul class="says">${rejected.map((row) => html`<li><span class="muted">turn ${row.turn}</span> ${row.text}</li>`)}</ul>` : nothing}`;
 }

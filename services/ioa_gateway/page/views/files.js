@@ -1,7 +1,6 @@
 // The files of a goal: pictures, and the beginning of each text when it is opened. Other pages are shown in a sandbox.
-import { empty, html, nothing, prose, sheet } from "../parts/words.js";
+import { PICTURES, empty, fileLink, html, isTable, nothing, prose, sheet } from "../parts/words.js";
 import { render } from "../vendor/lit-html/lit-html.js";
-import { PICTURES, fileLink, isTable } from "../parts/files.js";
 
 const SHOWN_BYTES = 64_000;
 const ROWS = 200;

@@ -1,7 +1,6 @@
 // The list of goals, and the form that launches one.
 import { ask, follow, goalHref, query, token } from "../api.js";
-import { ago, avatar, banner, bytes, cost, count, cut, empty, html, icon, loading, menu, nothing, page, phasePill, pill, plain, trouble } from "../parts/words.js";
-import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { ago, avatar, banner, bytes, cost, count, cut, empty, html, icon, loading, menu, nothing, page, phasePill, pill, plain, several, table, trouble } from "../parts/words.js";
 
 const PAGE = 50;
 const SHORT = 220; // characters of a text in the list
@@ -31,7 +30,7 @@ export const goals = {
   title: () => "Goals",
   searches: "Search goals",
   enter(app) {
-    if (!mayRead(app)) return null;
+    if (!app.may("goals:read")) return null;
     if (app.draft) draft = freshDraft(app.draft);
     app.draft = null;
     let end = () => { end = null; };
@@ -41,9 +40,9 @@ export const goals = {
     };
     read(app).then(() => { end &&= follow(() => "/events?list=true", 0, { goal: (row) => take(row, app), refused }); });
     ask("/teams").then((found) => { teams = found.teams; }, () => {});
-    return () => end();
+    return () => end?.();
   },
-  draw: (app) => page(mayRead(app) ? html`${header(app)}${launchBox(app)}${waiting(app)}${list(app)}`
+  draw: (app) => page(app.may("goals:read") ? html`${header(app)}${launchBox(app)}${waiting(app)}${list(app)}`
     : html`<header><h1>Your turns</h1></header>${app.turns?.list.length ? waiting(app) : empty("Nothing waits for you", "It shows here when a group asks you.")}`),
 };
 
@@ -56,9 +55,6 @@ function header(app) {
   return html`<header><h1>Goals</h1><span class="muted">${summary(app)}</span><label class="field end">show ${menu("State", state, STATES, show)}</label>
     <label class="field">by ${menu("Order", order, Object.keys(ORDERS).map((one) => [one]), (event) => { order = event.target.value; })}</label></header>`;
 }
-
-/** Whether the key may read goals. The key of a seat shows only what its person receives. */
-const mayRead = (app) => app.may("goals:read");
 
 /** The state of a goal, one of STATES. */
 function stateOf(row) {
@@ -96,14 +92,13 @@ const waiting = (app) => (app.turns?.list.length ? html`<section class="yours pa
   <a href=${turnHref(one, app)}>${cut(plain(one.kind === "question" ? one.text : one.goal), SHORT)}</a><small>${one.as ?? one.asker} ${ASKED[one.kind]}${one.last ? `; ${one.last.sender}: “${cut(plain(one.last.content), SHORT)}”` : ""}</small></li>`)}</ul></section>` : nothing);
 
 const ASKED = { say: "is to speak", decide: "is to decide", conclude: "states the conclusion", question: "asks you" };
-const turnHref = (one, app) => (mayRead(app) ? goalHref(one, one.comm_id) : `/turns/${encodeURIComponent(one.as)}/${encodeURIComponent(one.comm_id)}`);
+const turnHref = (one, app) => (app.may("goals:read") ? goalHref(one, one.comm_id) : `/turns/${encodeURIComponent(one.as)}/${encodeURIComponent(one.comm_id)}`);
 
 function summary(app) {
   if (!rows?.length) return "";
   const open = rows.filter((row) => row.result === null).length;
-  const number = app.turns?.list.length;
-  const mine = number ? `, ${number} ${number === 1 ? "waits" : "wait"} for you` : "";
-  return open ? `${open} ${open === 1 ? "runs" : "run"}${mine}` : "none runs now";
+  const mine = app.turns?.list.length;
+  return `${open ? several(open, "runs", "run") : "none runs now"}${mine ? `, ${several(mine, "waits", "wait")} for you` : ""}`;
 }
 
 function list(app) {
@@ -116,18 +111,18 @@ function list(app) {
     return wanted ? empty("Nothing found", `No goal of those loaded holds “${app.found}”.`)
       : empty(state ? `No ${state} goals` : "No goals yet", "Say above what you want done. Agents that fit are found by their descriptions.");
   }
-  const has = { team: found.some((row) => row.members.length), tokens: found.some(used), cost: found.some((row) => row.usage.cost_micros) };
-  return html`${problem ? banner(problem) : nothing}<div class="rows goals"><table><caption class="sr">Goals</caption><thead><tr>
-    <th scope="col">goal</th><th scope="col">state</th>${has.team ? html`<th scope="col">team</th>` : nothing}<th scope="col">turns</th>${has.tokens ? html`<th scope="col">tokens</th>` : nothing}
-    ${has.cost ? html`<th scope="col">cost</th>` : nothing}<th scope="col">accepted</th></tr></thead>
-    <tbody>${repeat(found, keyOf, (row) => line(row, app, has))}</tbody></table></div>
+  const columns = [
+    ["goal", "what", (row) => html`<a href=${goalHref(row)}>${cut(plain(row.goal), SHORT)}</a><small>${cut(news(row), SHORT)}</small>`],
+    ["state", "", (row) => (app.turns?.isMine(row) ? pill("wait", "waits for you") : phasePill(row.status))],
+    ["team", "team", ({ members }) => (members.length ? html`<div class="stack" role="img" aria-label=${members.join(", ")}>${members.slice(0, 5).map((agent) => avatar(agent))}</div>` : nothing), found.some((row) => row.members.length)],
+    ["turns", "num turns", (row) => html`${row.turns_taken} <span class="muted">of ${row.max_turns}</span>`],
+    ["tokens", "num used", (row) => count(used(row)), found.some(used)],
+    ["cost", "num used", (row) => cost(row.usage.cost_micros), found.some((row) => row.usage.cost_micros)],
+    ["accepted", "num age", (row) => html`<span title=${row.accepted_at}>${ago(app.now() - Date.parse(row.accepted_at))}</span>`],
+  ];
+  return html`${problem ? banner(problem) : nothing}${table("goals", "Goals", columns.filter(([, , , isUsed = true]) => isUsed), found, keyOf)}
     ${next && !wanted ? html`<p class="more"><button class="btn" type="button" @click=${() => read(app, next)}>Show older goals</button></p>` : nothing}`;
 }
-
-const line = (row, app, has) => html`<tr><td class="what"><a href=${goalHref(row)}>${cut(plain(row.goal), SHORT)}</a><small>${cut(news(row), SHORT)}</small></td><td>${app.turns?.isMine(row) ? pill("wait", "waits for you") : phasePill(row.status)}</td>
-  ${has.team ? html`<td class="team">${row.members.length ? html`<div class="stack" role="img" aria-label=${row.members.join(", ")}>${row.members.slice(0, 5).map((agent) => avatar(agent))}</div>` : nothing}</td>` : nothing}
-  <td class="num turns">${row.turns_taken} <span class="muted">of ${row.max_turns}</span></td>${has.tokens ? html`<td class="num used">${count(used(row))}</td>` : nothing}
-  ${has.cost ? html`<td class="num used">${cost(row.usage.cost_micros)}</td>` : nothing}<td class="num age" title=${row.accepted_at}>${ago(app.now() - Date.parse(row.accepted_at))}</td></tr>`;
 
 function news(row) {
   if (row.result) return plain(row.result.content);
@@ -146,7 +141,7 @@ function launchBox(app) {
     launch(app);
   }}><textarea class="text" aria-label="What do you want done?" placeholder="What do you want done?" rows="2" required maxlength="32000" .value=${draft.goal} @input=${set("goal")}
     @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.form.requestSubmit()}></textarea>
-  ${draft.files.length ? html`<ul class="files">${draft.files.map((file) => html`<li class="file">${icon("file")}${file.name} <small>${bytes(file.size ?? file.size_bytes)}</small>
+  ${draft.files.length ? html`<ul class="files wide">${draft.files.map((file) => html`<li class="file">${icon("file")}${file.name} <small>${bytes(file.size ?? file.size_bytes)}</small>
     <button class="x" type="button" aria-label=${`Leave out ${file.name}`} @click=${() => { draft.files = draft.files.filter((one) => one !== file); }}>${icon("bad")}</button></li>`)}</ul>` : nothing}
   ${draft.problem ? banner(draft.problem, "wide") : nothing}
   <div class="opts"><label class="btn pick">${icon("clip")}Add files<input class="sr" type="file" multiple @change=${(event) => {

@@ -1,8 +1,7 @@
 // The head of a goal's room: the goal, its state, its budget, its answer, and what can be done with it.
 import { query } from "../api.js";
 import { standing } from "../room.js";
-import { PICTURES, fileLink } from "../parts/files.js";
-import { bar, clock, cost, count, html, icon, nothing, phasePill, pill, plain, prose, span, timeOfDay } from "../parts/words.js";
+import { PICTURES, bar, clock, cost, count, fileLink, html, icon, nothing, phasePill, pill, plain, prose, span, timeOfDay } from "../parts/words.js";
 import { cancelForm } from "./acts.js";
 
 let cancelling = null; // the goal whose cancellation is being asked

@@ -1,7 +1,7 @@
 // Stored teams: the drawing of each policy, its limits and its roles.
 import { ask, query } from "../api.js";
 import { complete, graph } from "../parts/graph.js";
-import { empty, html, loading, nothing, page, several, trouble } from "../parts/words.js";
+import { empty, html, loading, nothing, page, several, table, trouble } from "../parts/words.js";
 
 let teams = null; // stored teams
 let team = null; // the team that is drawn
@@ -16,16 +16,15 @@ export const policy = {
     ask(name ? `/teams/${encodeURIComponent(name)}` : "/teams").then((found) => {
       if (name) team = found;
       else ({ teams } = found);
-    }, (error) => { problem = app.failed(error); }).finally(app.changed);
+    }, (error) => { problem = app.failed(error); });
   },
   draw: (app) => page(problem ? trouble(problem) : team ? drawn() : list(app)),
 };
 
 function list(app) {
   const shown = (teams ?? []).filter((one) => one.name.toLowerCase().includes(app.found.toLowerCase()));
-  return html`<header><h1>Policies</h1></header>${teams === null ? loading("policies") : shown.length ? html`<div class="rows"><table><caption class="sr">Stored teams</caption>
-    <thead><tr><th scope="col">team</th><th scope="col">version</th><th scope="col">stored by</th></tr></thead><tbody>${shown.map((one) => html`<tr><td><a href=${`/policies${query({ team: one.name })}`}>${one.name}</a></td>
-      <td class="num">${one.version}</td><td>${one.user}</td></tr>`)}</tbody></table></div>`
+  const columns = [["team", "", (one) => html`<a href=${`/policies${query({ team: one.name })}`}>${one.name}</a>`], ["version", "num", (one) => one.version], ["stored by", "", (one) => one.user]];
+  return html`<header><h1>Policies</h1></header>${teams === null ? loading("policies") : shown.length ? table("", "Stored teams", columns, shown, (one) => one.name)
     : empty(app.found ? "Nothing found" : "No team is stored", "A team file with a policy states who speaks when: `ioa team put FILE` stores it, `ioa team draw FILE` draws it. The policy of a running goal is in its room.")}`;
 }
 

@@ -9,7 +9,6 @@ import { empty, html, icon, loading, nothing, page, several, trouble } from "../
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { rerunForm } from "./acts.js";
-import { course } from "./course.js";
 import { files } from "./files.js";
 import { head } from "./head.js";
 import { state } from "./state.js";
@@ -29,6 +28,10 @@ const FILTERS = {
   brief: ["Hide progress", "prog", (row) => row.act !== "progress" && row.act !== "thinking"],
 };
 
+let course = (shown, seq, began, app) => { // until the drawing of policies is loaded
+  import("./course.js").then((found) => { ({ course } = found); }).then(app.changed);
+  return loading("the policy");
+};
 let goal = null;
 let comm = "";
 let at = Infinity; // the shown sequence; Infinity follows new entries
@@ -59,8 +62,7 @@ export const room = {
     return () => {
       stop();
       // Another room of the same goal is shown without following it again.
-      const url = new URL(location.href);
-      if (url.pathname !== goal.path || (url.searchParams.get("user") ?? "") !== goal.user || !app.who) goal.close();
+      if (location.pathname !== goal.path || (new URLSearchParams(location.search).get("user") ?? "") !== goal.user || !app.who) goal.close();
     };
   },
   key(app, event) {
@@ -127,12 +129,12 @@ function draw(app) {
   const now = at === Infinity || !entry ? app.now() : entry.time;
   const began = Math.min(Date.parse(doc.accepted_at), shown.entries[0]?.time ?? Infinity);
   const list = tasksAt(shown, at);
-  const made = filesAt([...goal.story.rooms.values()], at);
+  const made = filesAt(goal.story, at);
   const team = membersAt(shown, at, list);
   const isLive = at === Infinity && doc.result === null;
   const panels = {
     tasks: ["Tasks", list.length, () => tasks(list, now)],
-    ...(shown.charter?.policy ? { course: ["Policy", 0, () => course(shown, at, began)] } : {}),
+    ...(shown.charter?.policy ? { course: ["Policy", 0, () => course(shown, at, began, app)] } : {}),
     files: ["Files", made.length, () => files(made, goal.hrefOfFile)],
     state: ["State", 0, () => state(entry, lastUpTo(shown.entries, at) + 1)],
   };

@@ -109,9 +109,9 @@ function axis({ x, corners, quiet, seconds }, began, lanes) {
 function messages(entries, scale, lanes) {
   const turns = [];
   const dots = new Map();
+  const places = [...entries.map((entry) => entry.time), scale.end].map((time) => Math.round(scale.x(time)));
   entries.forEach((entry, place) => {
-    const from = Math.round(scale.x(entry.time));
-    const to = Math.round(scale.x(entries[place + 1]?.time ?? scale.end));
+    const [from, to] = [places[place], places[place + 1]];
     for (const agent of to > from ? entry.floor : []) {
       if (lanes.includes(agent)) turns.push(box(from, to, lanes.indexOf(agent) * LANE + 1, LANE - 2));
     }

@@ -21,7 +21,7 @@ export const trace = {
     open(app, one);
     return () => {
       clearTimeout(one.timer);
-      one.end();
+      one.end?.();
     };
   },
   draw,
@@ -33,16 +33,12 @@ async function open(app, one) {
   try {
     const { entries } = await ask(`${path}/entries${query({ user, before: NEWEST, limit: 1 })}`);
     if (!(await read(app, one)) || !one.end) return;
-    const entry = () => {
-      one.timer ||= setTimeout(() => {
-        one.timer = 0;
-        read(app, one);
-      }, AGAIN_MS);
-    };
     const again = () => {
       clearTimeout(one.timer);
+      one.timer = 0;
       return read(app, one);
     };
+    const entry = () => { one.timer ||= setTimeout(again, AGAIN_MS); };
     one.end = follow((after) => `${path}/events${query({ user, after })}`, entries[0]?.seq ?? 0, { entry, end: again, refused: again });
   } catch (error) {
     one.problem = app.failed(error);
@@ -61,10 +57,7 @@ async function read(app, one) {
   return !one.problem && !one.doc.ended;
 }
 
-/**
- * Return spans as rows, each once and before its parts. A span whose enclosing span has not ended is at the top. Messages of one agent in
- * several groups can have the same id: their parts are below the first one.
- */
+/** Return spans as rows, each once and before its parts. Several spans can have the same id; all parts are below the first one. */
 export function ordered(spans) {
   const known = new Set(spans.map((one) => one.span_id));
   const timed = spans.map((one) => ({ ...one, began: Date.parse(one.start), over: Date.parse(one.end) }));

@@ -47,7 +47,7 @@ export function turn(app, waits) {
 function speaking(app, waits, draft, set) {
   const [label, hint] = textOf(waits, draft);
   const reasons = Map.groupBy(waits.acts.filter((one) => !one.legal), (one) => one.why);
-  return html`<div class="row"><h2>${waits.as}, ${asked(waits)}</h2><span class="hint num">${left(app, waits)}</span></div>
+  return html`<div class="row"><h2>${waits.as}, ${asked(waits)}</h2><span class="hint num">${waits.node ? `${waits.node}, ` : ""}turn ${waits.turn}${waits.until ? ` · ${left(app, waits)}` : ""}</span></div>
     ${waits.told.map((text) => html`<p class="told">${text}</p>`)}
     ${waits.again ? html`<p class="hint">Your draft was passed. Say it again as it is, and all members hear it.</p>` : html`
     <div class="row">${choices("What you do", "act", waits.acts.map((one) => one.act), draft.act, set("act"), (act) => html`${icon(SIGNS[act])}${wordOf(act, waits)}`, (act) => !waits.acts.find((one) => one.act === act).legal)}
@@ -61,9 +61,8 @@ function speaking(app, waits, draft, set) {
 
 /** The form of a question to the user of a goal. */
 function question(app, waits, draft, set) {
-  const ms = Date.parse(waits.until) - app.now();
   return html`<div class="row"><h2>${waits.asker} asks${waits.role ? ` the ${waits.role}` : ""}${waits.task_id ? html` <span class="muted">for ${waits.task_id}</span>` : nothing}</h2>
-      <span class="hint num">${ms > 0 ? `${span(ms)} left, then “${waits.default}” stands` : "the time is up"}</span></div>
+      <span class="hint num">${left(app, waits)}</span></div>
     <p class="asked">${waits.text}</p>
     ${waits.options.length ? html`<div class="row">${choices("Your answer", "answer", waits.options, draft.text, set("text"))}</div>`
       : html`<textarea aria-label="Your answer" rows="3" required maxlength="2000" .value=${draft.text} @input=${set("text")}></textarea>`}`;
@@ -86,12 +85,11 @@ function wordOf(act, waits) {
   return { say: "Say", conclude: "Conclude", pass: waits.kind === "decide" ? "Leave it" : "Pass" }[act];
 }
 
+/** The time left, and the default. */
 function left(app, waits) {
-  const place = `${waits.node ? `${waits.node}, ` : ""}turn ${waits.turn}`;
-  if (!waits.until) return place;
   const ms = Date.parse(waits.until) - app.now();
-  const then = waits.default ? `then “${waits.default}” stands` : waits.kind === "conclude" ? "then the goal ends without it" : "then the group goes on without you";
-  return `${place} · ${ms > 0 ? `${span(ms)} left, ${then}` : "the time is up"}`;
+  const then = waits.default ? `“${waits.default}” stands` : waits.kind === "conclude" ? "the goal ends without it" : "the group goes on without you";
+  return ms > 0 ? `${span(ms)} left, then ${then}` : "the time is up";
 }
 
 /** The label of the text and its placeholder. */
