@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.transport import TcpTransport
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
@@ -40,6 +42,44 @@ from ioa.protocol.registry import Acknowledged
 from ioa.runtime.process import loop_factory
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
+
+
+async def test_writing_to_a_closed_socket_raises_connection_reset(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uvloop raises RuntimeError, which is not handled as a lost connection."""
+
+    def write(_payload: object) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    async with open_connection(NatsSettings(nats_url, "bereft")) as client:
+        assert isinstance(client._transport, TcpTransport) and client._transport._io_writer is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(client._transport._io_writer, "writelines", write)
+            with pytest.raises(ConnectionResetError, match="The connection to NATS is gone"):
+                await client.flush()
+
+
+async def test_cancelled_wait_for_the_server_keeps_the_connection_receiving(nats_url: str) -> None:
+    """The server's answer came for somebody who had gone, at which reading ended: nothing was heard for five seconds."""
+    async with open_connection(NatsSettings(nats_url, "impatient")) as client:
+        heard, renewed = asyncio.Event(), list[None]()
+        await client.subscribe("anything", cb=_setting(heard))
+        with at_renewal(client, lambda: renewed.append(None)):
+            for _ in range(3):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0):
+                        await client.flush()
+            await client.flush()
+            await client.publish("anything", b"")
+            async with asyncio.timeout(10):
+                await heard.wait()
+        assert renewed == []
+
+
+def _setting(event: asyncio.Event) -> Callable[[Msg], Coroutine[Any, Any, None]]:
+    async def note(_message: Msg) -> None:
+        event.set()
+
+    return note
 
 
 async def test_request_without_responders_is_repeated(nats_url: str) -> None:
@@ -129,6 +169,36 @@ async def test_attempts_to_reconnect_leave_no_sockets_open(nats_server: NatsServ
             await eventually(lambda: silence.taken, lambda taken: taken > 2)
             assert silence.taken - silence.left <= 1
         await eventually(lambda: (silence.taken, silence.left), lambda seen: seen[0] == seen[1])
+
+
+async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors that nats-py does not expect, as event loops have their own for lost connections, leave no deaf client behind."""
+    broken = ["write", "read"]
+
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        connect = client._process_connect_init
+
+        async def break_and_connect() -> None:
+            if len(broken) == 1:
+                await connect()
+            if broken:
+                raise RuntimeError(broken.pop())
+            await connect()
+
+        monkeypatch.setattr(client, "_process_connect_init", break_and_connect)
+        await _crash_and_renew(nats_server, client)
+    assert not broken
+
+
+async def _crash_and_renew(server: NatsServer, client: Client) -> None:
+    """Have a server come back, and wait until a client has connected anew and is heard."""
+    renewed = asyncio.Event()
+    with at_renewal(client, renewed.set):
+        await crash(server)
+        await server.start()
+        async with asyncio.timeout(20):
+            await renewed.wait()
+    await client.flush()
 
 
 async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_server: NatsServer) -> None:

@@ -10,27 +10,27 @@ from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.stream import stream_names
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, SESSIONS, STREAMS, stream_of
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.concurrency import beside
 from ioa.errors import IoaError, NotFoundError, UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.ids import GoalId, PoolId
+from ioa.protocol.ids import PoolId
 from ioa.protocol.registry import Register, Renew
 from ioa_testkit.planes import open_plane
-from tests.integration.control_plane.conversation import ADA, BOB, Caller
+from tests.contract.system_client.members import ADA, BOB, GOAL, Members, order
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import session
-
-_GOAL = GoalId("goal-1")
 
 
 async def test_deleted_memberships_and_open_index_are_stored_again_when_a_timer_fires(nats_url: str) -> None:
     """They are derived from the log of the open group; when the group has ended, neither is left."""
     async with open_plane(nats_url) as plane, open_connection(NatsSettings(nats_url, "test")) as client:
         js, memberships, open_groups = client.jetstream(), NatsMemberships(client), NatsOpenGroups(client)
-        caller = Caller(client)
-        await caller.register(ADA, BOB)
-        await caller.publish_goal(_GOAL)
-        comm_id = (await caller.launch(_GOAL, ADA, BOB)).state.comm_id
+        members = Members(plane)
+        await members.register(ADA, BOB)
+        await plane.client.submit(order())
+        async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=1, anybodys=False)):
+            comm_id = (await members.launch()).state.comm_id
         for bucket in (MEMBERS, OPEN):
             await js.delete_stream(stream_of(bucket))
         await eventually(lambda: stream_names(client), lambda names: names >= {*STREAMS})
@@ -40,8 +40,8 @@ async def test_deleted_memberships_and_open_index_are_stored_again_when_a_timer_
         await eventually(lambda: memberships.list_groups(BOB), lambda found: found == [comm_id])
         assert await open_groups.find(comm_id)
 
-        await plane.client.cancel(_GOAL)
-        await plane.client.wait_for_result(_GOAL)
+        await plane.client.cancel(GOAL)
+        await plane.client.wait_for_result(GOAL)
         await eventually(lambda: open_groups.find(comm_id), lambda found: found is None)
 
 

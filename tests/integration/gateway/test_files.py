@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.setup.files import PIECE_BYTES, FilePiece, GetFile
@@ -82,6 +83,27 @@ async def test_unknown_file_is_not_found(http: httpx.AsyncClient, members: Membe
     assert [(await http.get(f"/artifacts/{one}")).status_code for one in wrong] == [404] * 4
     for seq, number in (("9" * 30, "0"), ("1", "9" * 5_000), ("x", "0")):
         assert (await http.get(f"/artifacts/{goal_id}/{seq}/{number}/b.csv")).status_code == 422
+
+
+@pytest.mark.parametrize(("size", "statuses"), [(10, [422, 404]), (3_000_000, [0, 0])])
+async def test_file_with_a_false_size_is_never_sent_whole(
+    http: httpx.AsyncClient, members: Members, caplog: pytest.LogCaptureFixture, size: int, statuses: list[int]
+) -> None:
+    """The request of a small file is an error, the response of a large file breaks off."""
+    stored = (await http.put("/uploads/a.bin", content=b"x" * size)).json()
+    false = [{**stored, "name": f"{more}.bin", "size_bytes": size + more} for more in (-5, 5)]
+    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": false})).json()["goal_id"]
+    seq = (await members.launch(GoalId(goal_id))).seq
+    found = list[int]()
+    with capture_logs() as logs:
+        for number, one in enumerate(false):
+            try:
+                found.append((await http.get(f"/artifacts/{goal_id}/{seq}/{number}/{one['name']}")).status_code)
+            except httpx.TransportError:
+                found.append(0)
+    assert found == statuses
+    assert [one["event"] for one in logs if one["log_level"] != "info"] == ["response_aborted"] * statuses.count(0)
+    assert [one for one in caplog.records if one.exc_info] == []
 
 
 _PIECES_READ = 3
