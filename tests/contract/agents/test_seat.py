@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -129,12 +129,23 @@ async def test_answers_are_sent_unchanged_and_the_first_one_counts(ioa_system: S
     assert {(one.sender == "human-caller", one.person) for one in documents} == {(True, "caller"), (False, None)}
 
 
+DESK = read_toml("""
+team = "desk"
+leader = "boss"
+[roles]
+clerk = "clerk"
+boss = { human = "anna" }
+[[nodes]]
+name = "work"
+roles = ["clerk"]
+max = 9
+exits = [{ to = "end", by = "boss" }]
+""")
+
+
 async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> None:
     """A wrong choice is rejected with the options, and an agent owns the group."""
-    roles = {"clerk": "clerk", "boss": {"human": "anna"}}
-    node = {"name": "work", "roles": ["clerk"], "max": 9, "exits": [{"to": "end", "by": "boss"}]}
-    team = team_of({"team": "desk", "leader": "boss", "roles": roles, "nodes": [node]})
-    async with playing(ioa_system, team, "clerk") as (running, goal):
+    async with playing(ioa_system, DESK, "clerk") as (running, goal):
         seat = running.seat("anna")
         judging = await next_of(seat)
         assert (judging.kind, judging.offer.options) == ("decide", ("end", "stay"))
@@ -152,26 +163,34 @@ async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> 
     assert (people_in(state), state.owner) == (("human-anna",), "clerk")
 
 
-APART: Mapping[str, object] = {
-    "team": "apart",
-    "leader": "host",
-    "roles": {
-        "host": {"agent": "host", "hears_all": True},
-        "mole": {"human": "mia", "secret": True},
-        "tom": {"human": True},
-        "player": {"human": "mia"},
-    },
-    "nodes": [
-        {"name": "talk", "roles": ["tom", "player"], "max": 2, "then": "night"},
-        {"name": "night", "roles": ["mole"], "heard_by": "node", "max": 1, "then": "day"},
-        {"name": "day", "roles": ["host"]},
-    ],
-}
+APART = read_toml("""
+team = "apart"
+leader = "host"
+[roles]
+host = { agent = "host", hears_all = true }
+mole = { human = "mia", secret = true }
+tom = { human = true }
+player = { human = "mia" }
+[[nodes]]
+name = "talk"
+roles = ["tom", "player"]
+max = 2
+then = "night"
+[[nodes]]
+name = "night"
+roles = ["mole"]
+heard_by = "node"
+max = 1
+then = "day"
+[[nodes]]
+name = "day"
+roles = ["host"]
+""")
 
 
 async def test_turns_of_others_are_not_open_to_a_person(ioa_system: System) -> None:
     """A person does not learn who has a turn that the policy hides."""
-    async with playing(ioa_system, team_of(APART), "host") as (running, goal):
+    async with playing(ioa_system, APART, "host") as (running, goal):
         tom, mia = running.seat("tom"), running.seat("mia")
         await asyncio.gather(*(_introduce(seat) for seat in (tom, mia)))
         night = await next_of(mia)
@@ -209,14 +228,26 @@ async def test_invalid_items_and_names_are_rejected(ioa_system: System) -> None:
         team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
 
 
+DRAFT = read_toml("""
+team = "draft"
+leader = "boss"
+[roles]
+author = { human = "anna" }
+editor = { human = "ed" }
+boss = "boss"
+[[nodes]]
+name = "write"
+roles = ["author"]
+max = 2
+review = { by = "editor" }
+form = { score = "number", note = "text?" }
+guards = ["not_empty", { longest = 1000 }, { without = ["damn"] }]
+""")
+
+
 async def test_open_turns_of_all_people_equal_those_of_their_seats(ioa_system: System) -> None:
     """A draft to review with its text, the conditions of a message, and the person of a past turn."""
-    roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}
-    form = {"score": "number", "note": "text?"}
-    guards = ["not_empty", {"longest": 1000}, {"without": ["damn"]}]
-    node = {"name": "write", "roles": ["author"], "max": 2, "review": {"by": "editor"}, "form": form, "guards": guards}
-    team = team_of({"team": "draft", "leader": "boss", "roles": roles, "nodes": [node]})
-    async with playing(ioa_system, team, "boss") as (running, _):
+    async with playing(ioa_system, DRAFT, "boss") as (running, _):
         author, editor = running.seat("anna"), running.seat("ed")
         writing = await next_of(author)
         waits = document(writing)

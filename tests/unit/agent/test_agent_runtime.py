@@ -303,16 +303,3 @@ async def test_leader_of_an_ended_group_stores_and_reports_outcomes(company: Com
     assert (met.card.agent_id, met.tasks_done, met.tasks_failed) == ("worker", 1, 0)
     reported = [(one.pool, one.need, one.done) for one in company.network.outcomes.kept.values()]
     assert reported == ([("worker", "do t1", True)] if is_served else [])
-
-
-async def test_renewed_connection_syncs_groups_immediately(tmp_path: Path) -> None:
-    """Entries lost with the connection arrive without waiting for the next interval."""
-    async with open_company(tmp_path, renew_every=timedelta(hours=1), silence=timedelta(hours=1)) as company:
-        await company.start(idle("worker"))
-        await company.start(idle("lead"), one_task())
-        company.network.deliver_pushes(lambda to, entry: [] if to == "worker" else [entry])
-        await company.network.offer(GOAL)
-        await eventually(lambda: company.messages(ROOM))
-        company.network.deliver_pushes(lambda to, entry: [entry])
-        company.network.renew_connections()
-        assert (await company.result()).reason is Reason.CONCLUDED

@@ -11,7 +11,6 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
-from ioa.client.costs import decision_calls
 from ioa.errors import InvalidInputError
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import ModelCall
@@ -27,7 +26,7 @@ from ioa.protocol.usage import Usage
 from ioa.testing import RecordingContext
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, task, working
+from tests.unit.agent.company import GOAL, Company, idle, one_task, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 THOUGHT = Usage(tokens_in=100, tokens_out=10)
@@ -96,20 +95,6 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
     assert [[(call.came_to, call.about) for call in header.calls] for header in headers] == [
         [("rejected", "bad_next_speaker"), ("taken", "")],
         [],
-    ]
-
-
-async def test_model_calls_are_recorded_with_their_decision(company: Company) -> None:
-    """For the team, each turn and each task, in the group's order."""
-    await company.start(working(lambda words: "done"), DearBrain())
-    await company.start(idle("lead"), _one_task())
-    await company.has_done()
-    log = [stored.entry for stored in await company.network.entries(ROOM)]
-    assert [(one.turn, one.agent_id, one.decided, one.purpose) for one in decision_calls(log)] == [
-        (0, "lead", "team", "form"),
-        (1, "lead", "SYNC_TASK_ASSIGNMENT", "speak"),
-        (1, "worker", T1, "approach"),
-        (2, "lead", "CONCLUDE_GROUP_DISCUSSION", "speak"),
     ]
 
 

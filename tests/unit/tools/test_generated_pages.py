@@ -6,9 +6,7 @@ import json
 import re
 from typing import get_args
 
-from ioa.adapters.nats.auth.roles import of_agent, of_user
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.messages import Message, Payload
 from tools import protocol_page, subjects_page
 
@@ -18,25 +16,6 @@ def test_every_served_pattern_is_documented() -> None:
     listed = [subject.pattern for subject in subjects_page.documented()]
     patterns = [value for name, value in vars(subjects).items() if name.startswith("ANY_")]
     assert [pattern for pattern in patterns if not any(subjects_page.covers(pattern, subject) for subject in listed)] == []
-
-
-_SERVICES = "services"
-
-
-def test_users_of_a_subject_follow_from_the_permissions() -> None:
-    """Of the roles."""
-    by_pattern = {subject.pattern: subject for subject in subjects_page.documented()}
-    say, goal = by_pattern["ioa.v1.agent.POOL.AGENT_ID.say.COMM_ID"], by_pattern["ioa.v1.goal.THE_USER"]
-    assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent", _SERVICES], [_SERVICES])
-    assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (
-        ["that user", "the gateway", _SERVICES],
-        [_SERVICES],
-    )
-    assert subjects_page.publishers(by_pattern["ioa.v1.admin.NAME.groups.prune"]) == [_SERVICES]
-    text = subjects_page.render()
-    rights = {*of_user(UserId("THE_USER")).publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}
-    shown = {subjects_page.Subject(right, "").shown for right in rights}
-    assert [right for right in sorted(shown) if right not in text] == []
 
 
 def test_every_kind_of_message_is_shown_with_its_fields() -> None:
