@@ -226,7 +226,7 @@ function rerun(row) {
   rerunning = row;
   drawn = new Set();
   isAtEnd = false;
-  requestAnimationFrame(() => document.querySelector(".rerun")?.scrollIntoView({ block: "nearest" }));
+  requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(".rerun")?.scrollIntoView({ block: "nearest" }))); // after it is drawn
 }
 
 /** The end of a nested team's conversation, for the message that opened it. */
