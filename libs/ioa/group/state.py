@@ -555,7 +555,7 @@ class Course(Model):
         entered: Turn of the last entry into each node; empty if no node can be restarted.
         kept: Turns of the last visit of each node; empty if no node continues its count.
         agenda: Nodes that are entered later, because a node is left by all of its exits, in their order.
-        done: Nodes that were left and neither entered nor forked to since; empty if no node forks or joins.
+        done: Nodes that were left and neither entered nor forked to since, if a node waits for them.
         struck: First and last turns of struck parts, since a node was restarted.
         board: Versions of texts, in the order in which the texts were first written.
     """

@@ -660,11 +660,6 @@ class Policy(PolicyPart):
         return any(role.at_most is not None for role in self.roles)
 
     @cached_property
-    def forks(self) -> bool:
-        """Whether a node is left by several exits, or waits for several nodes."""
-        return any(node.take == "all" or node.join == "all" for node in self.nodes)
-
-    @cached_property
     def targets(self) -> tuple[frozenset[int], ...]:
         """For each node the nodes that its exits lead to."""
         return tuple([frozenset([self.node_numbers[way.to] for way in node.exits if way.to != END]) for node in self.nodes])
@@ -690,11 +685,6 @@ class Policy(PolicyPart):
         hints = any("hint" in watcher.may for watcher in self.watchers)
         scoped = any(hearers is not None for of_role in self._hearing for hearers in of_role.values())
         return never or hints or scoped or self.reviews or bool(self.secrets)
-
-    @cached_property
-    def rewinds(self) -> bool:
-        """Whether a watcher may restart a node, which strikes messages."""
-        return any(watcher.go for watcher in self.watchers)
 
     @cached_property
     def reviews(self) -> bool:
@@ -732,10 +722,6 @@ class Policy(PolicyPart):
     def digest(self) -> str:
         """A short hash of the policy."""
         return hashlib.sha256(encode_value(self.model_dump(mode="json"))).hexdigest()[:16]
-
-    def node(self, name: str) -> Node:
-        """Return the node with a name."""
-        return self.nodes[self.node_numbers[name]]
 
     def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
         """Return the roles in which an agent may join: roles that are neither secret nor held by a person."""

@@ -27,7 +27,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         node=0,
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
-        entered=(0,) * len(policy.nodes) if policy.rewinds else (),
+        entered=(0,) * len(policy.nodes) if any(watcher.go for watcher in policy.watchers) else (),
         kept=(0,) * len(policy.nodes) if any(node.again == "continue" for node in policy.nodes) else (),
     )
     return enter(policy, state.model_copy(update={"course": course}), policy.nodes[0].name, at)

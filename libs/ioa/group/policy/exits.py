@@ -91,11 +91,12 @@ def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Scene, st
     Returns:
         The scene with the new course, and the node that is entered; None if all nodes that could be entered wait for good.
     """
-    if not scene.policy.forks:
-        return scene, way.to
     course, is_end = scene.course, way.to == END
+    if not (scene.policy.awaited or scene.node.take == "all" or course.agenda):
+        return scene, way.to
     later = [to for to in _forked(scene) if to not in course.agenda and scene.policy.nodes[to].name != way.to]
-    scene = scene.with_course(agenda=(*course.agenda, *later), done=tuple(sorted(_done_after(scene))))
+    done = sorted(_done_after(scene)) if scene.policy.awaited else ()
+    scene = scene.with_course(agenda=(*course.agenda, *later), done=tuple(done))
     if chosen if is_end else not _waits(scene, way.to):
         return scene, way.to
     return scene, next(iter(_upcoming(scene)), END if is_end else None)
