@@ -43,7 +43,7 @@ def _speaker(name: str, views: list[TurnView], words: str) -> Agent:
         if view.offer is not None and view.offer.concluding:
             return view.conclude("Done.")
         views.append(view)
-        return view.say(words.format(view.turn))
+        return view.say(words.format(turn=view.turn, goal=view.goal))
 
     return agent
 
@@ -53,7 +53,7 @@ async def _talk(
     memory: dict[str, Any],
     model: ScriptedModel | None = None,
     turns: int = TURNS,
-    words: str = "turn {}",
+    words: str = "turn {turn}",
     labels: dict[str, str] | None = None,
 ) -> list[TurnView]:
     """Return what the guest was shown, turn by turn."""
@@ -120,40 +120,25 @@ async def _open_experienced(path: Path) -> AsyncIterator[SqliteStore]:
 async def test_memory_recalls_fitting_passages_of_the_same_user(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages in the window, and passages of other users, are not recalled."""
     monkeypatch.setattr("ioa.hosting.host.open_sqlite_store", _open_experienced)
-    views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {} is yellow")
+    views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {turn} is yellow")
     assert f"ann: {LOCAL} grows a rose" in views[-1].memory and "eve" not in views[-1].memory
     assert views[-1].memory.count("is yellow") == 4 and "rose number 5" not in views[-1].memory
 
 
 async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: System) -> None:
     """Labels separate the memories of goals; the conversation that a goal belongs to does not."""
-    memories: list[str] = []
-
-    def speaker(name: str) -> Agent:
-        agent = Agent(name, description=f"{name} talks", examples=[f"{name} talks"])
-
-        @agent.speak
-        async def speak(view: TurnView) -> Said:
-            if view.offer is not None and view.offer.concluding:
-                return view.conclude("Done.")
-            if name == "guest":
-                memories.append(view.memory)
-            return view.say(f"the {view.goal} {view.turn} is there")
-
-        return agent
-
-    async with ioa_system.serve(speaker("host"), speaker("guest")) as running:
+    views, words = list[TurnView](), "the {goal} {turn} is there"
+    async with ioa_system.serve(_speaker("host", [], words), _speaker("guest", views, words)) as running:
         for goal, labels in (
             ("yellow rose", {"team": "y", "a2a-context": "1"}),
             ("rose", {}),
             ("red rose", {"team": "x"}),
             ("white rose", {"team": "y", "a2a-context": "2"}),
         ):
-            memories.append(goal)
             team = team_of(_team({"window": 1, "relevant": 5}, 4))
             assert (await running.run(GoalOrder(goal=goal, team=team, labels=labels))).succeeded
-    last = [memories[memories.index(goal) - 1] for goal in ("red rose", "white rose")] + memories[-1:]
-    assert ["yellow" in memory for memory in last] == [False, False, True]
+    last = {view.goal: view.memory for view in views}
+    assert ["yellow" in last[goal] for goal in ("rose", "red rose", "white rose")] == [False, False, True]
 
 
 async def test_prompt_contains_the_memory_of_the_member(ioa_system: System) -> None:

@@ -20,7 +20,7 @@ from ioa.agent.model import answers
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError
 from ioa.testing.chat_model_contract import ASKED, HISTORY, QUESTION, TOOL, Count
-from tests.rig.http_script import Line, chunk, completion, refused, serving, streamed
+from tests.rig.http_script import HttpScript, Line, chunk, completion, refused, serving, streamed
 
 KEY = "sk-very-secret"
 LIMITS = AnswerLimits(max_tokens=50, timeout=timedelta(seconds=20), cache_key="same start")
@@ -40,13 +40,20 @@ async def chat(url: str, waits: list[float] | None = None) -> AsyncIterator[Open
         yield OpenAiChat(ModelSettings(url, "tiny", SecretStr(KEY)), client, sleep=record, jitter=random.Random(1).random)
 
 
+@asynccontextmanager
+async def served(*lines: Line, waits: list[float] | None = None) -> AsyncIterator[tuple[OpenAiChat, HttpScript]]:
+    """Serve lines, and open a client of their server."""
+    with serving(*lines) as (url, script):
+        async with chat(url, waits) as model:
+            yield model, script
+
+
 async def failure(*lines: Line, limits: AnswerLimits = LIMITS) -> tuple[IoaError, list[float]]:
     """Return the error of a request, and the waits before its retries."""
     waits: list[float] = []
-    with serving(*lines) as (url, _):
-        async with chat(url, waits) as model:
-            with pytest.raises(IoaError) as caught:
-                await model.answer(ASK, SHAPE, limits)
+    async with served(*lines, waits=waits) as (model, _):
+        with pytest.raises(IoaError) as caught:
+            await model.answer(ASK, SHAPE, limits)
     return caught.value, waits
 
 
@@ -64,10 +71,9 @@ async def test_request_contains_schema_limits_cache_key_and_key() -> None:
 
 async def test_tools_are_offered_and_results_returned() -> None:
     """`may_call=False` keeps the tools in the prompt, and forbids calls."""
-    with serving(completion("", tool_calls=[]), completion("431")) as (url, script):
-        async with chat(url) as model:
-            await model.answer(QUESTION, None, LIMITS, [TOOL])
-            await model.answer(HISTORY, None, LIMITS, [TOOL], may_call=False)
+    async with served(completion("", tool_calls=[]), completion("431")) as (model, script):
+        await model.answer(QUESTION, None, LIMITS, [TOOL])
+        await model.answer(HISTORY, None, LIMITS, [TOOL], may_call=False)
     first, last = script.bodies
     offered = {"name": TOOL.name, "description": TOOL.description, "parameters": TOOL.parameters}
     assert first["tools"] == last["tools"] == [{"type": "function", "function": offered}]
@@ -83,11 +89,10 @@ async def test_text_is_streamed_only_to_a_listener() -> None:
     """A JSON object is requested as a whole. Partial texts arrive while the answer is written."""
     heard: list[str] = []
     lines = (streamed(chunk(content="Zw\u00f6lf\u2028"), chunk("stop", content="\u00c4pfel")), completion("{}"), completion("a"))
-    with serving(*lines) as (url, script):
-        async with chat(url) as model:
-            answer = await model.answer(ASK, None, LIMITS, hear=heard.append)
-            await model.answer(ASK, SHAPE, LIMITS, hear=heard.append)
-            await model.answer(ASK, None, LIMITS)
+    async with served(*lines) as (model, script):
+        answer = await model.answer(ASK, None, LIMITS, hear=heard.append)
+        await model.answer(ASK, SHAPE, LIMITS, hear=heard.append)
+        await model.answer(ASK, None, LIMITS)
     assert (heard, answer.text) == (["Zw\u00f6lf\u2028", "Zw\u00f6lf\u2028\u00c4pfel"], "Zw\u00f6lf\u2028\u00c4pfel")
     assert [body.get("stream_options") for body in script.bodies] == [{"include_usage": True}, None, None]
 
@@ -104,9 +109,8 @@ async def test_text_is_streamed_only_to_a_listener() -> None:
 )
 async def test_rejected_field_is_omitted_from_then_on(refusal: str, field: str) -> None:
     """All other fields stay; without a schema, the system message contains it."""
-    with serving(refused(refusal), completion("a"), completion("b")) as (url, script):
-        async with chat(url) as model:
-            texts = [(await model.answer(ASK, SHAPE, LIMITS)).text for _ in range(2)]
+    async with served(refused(refusal), completion("a"), completion("b")) as (model, script):
+        texts = [(await model.answer(ASK, SHAPE, LIMITS)).text for _ in range(2)]
     first, second, third = script.bodies
     assert (texts, field in first, field in second, second) == (["a", "b"], True, False, third)
     assert first.keys() - {field} == second.keys() - {"max_completion_tokens"}
@@ -115,11 +119,10 @@ async def test_rejected_field_is_omitted_from_then_on(refusal: str, field: str) 
 
 async def test_rejection_without_a_field_omits_all_optional_fields() -> None:
     """A request that is rejected in every form is an error, and changes later requests in nothing."""
-    with serving(refused("I will not"), refused("I will not"), completion("a")) as (url, script):
-        async with chat(url) as model:
-            with pytest.raises(ModelError, match="I will not"):
-                await model.answer(ASK, SHAPE, LIMITS)
+    async with served(refused("I will not"), refused("I will not"), completion("a")) as (model, script):
+        with pytest.raises(ModelError, match="I will not"):
             await model.answer(ASK, SHAPE, LIMITS)
+        await model.answer(ASK, SHAPE, LIMITS)
     assert set(script.bodies[1]) == {"model", "messages", "max_tokens"}
     assert script.bodies[2] == script.bodies[0]
 
@@ -128,11 +131,10 @@ async def test_server_without_tools_gets_them_as_text() -> None:
     """A call in the answer is a call; other text, and a truncated call, are not."""
     no = refused('"auto" tool choice requires --enable-auto-tool-choice')
     cut = completion('{"tool": "population", "arguments": {"city": "Tarn"}}', "length")
-    with serving(no, CALL, completion("431 people"), cut) as (url, script):
-        async with chat(url) as model:
-            first = await model.answer(QUESTION, None, LIMITS, [TOOL])
-            second = await model.answer(HISTORY, None, LIMITS, [TOOL])
-            third = await model.answer(HISTORY, Count, LIMITS, [TOOL], may_call=False)
+    async with served(no, CALL, completion("431 people"), cut) as (model, script):
+        first = await model.answer(QUESTION, None, LIMITS, [TOOL])
+        second = await model.answer(HISTORY, None, LIMITS, [TOOL])
+        third = await model.answer(HISTORY, Count, LIMITS, [TOOL], may_call=False)
     assert [(call.name, json.loads(call.arguments)) for call in first.tool_calls] == [("population", {"city": "Tarn"})]
     assert (first.finish, second.text, second.tool_calls, third.tool_calls) == ("tools", "431 people", (), ())
     messages = script.bodies[2]["messages"]
@@ -151,15 +153,14 @@ async def test_server_without_tools_gets_them_as_text() -> None:
 )
 async def test_context_in_an_error_is_remembered(line: Line, context: int) -> None:
     """A second error of the same context applies to its request only."""
-    with serving(line, completion("a"), line) as (url, script):
-        async with chat(url) as model:
-            assert await model.context_tokens() == 128_000
-            with pytest.raises(PromptTooLongError) as first:
-                await model.answer(ASK, SHAPE, LIMITS)
+    async with served(line, completion("a"), line) as (model, script):
+        assert await model.context_tokens() == 128_000
+        with pytest.raises(PromptTooLongError) as first:
             await model.answer(ASK, SHAPE, LIMITS)
-            with pytest.raises(PromptTooLongError) as second:
-                await model.answer((ChatMessage("user", "x" * 60_000),), SHAPE, LIMITS)
-            assert await model.context_tokens() == context
+        await model.answer(ASK, SHAPE, LIMITS)
+        with pytest.raises(PromptTooLongError) as second:
+            await model.answer((ChatMessage("user", "x" * 60_000),), SHAPE, LIMITS)
+        assert await model.context_tokens() == context
     assert (first.value.context, second.value.context) == (context, context // 2)
     assert script.bodies[1]["response_format"]["type"] == "json_schema"
 
@@ -169,9 +170,8 @@ async def test_retry_waits_as_the_server_requests() -> None:
     waits: list[float] = []
     date = {"Retry-After": formatdate(time.time() + 12, usegmt=True)}
     for headers in ({"Retry-After": "7"}, {"Retry-After-Ms": "4000"}, date):
-        with serving(Line(429, headers=headers), completion("a")) as (url, _):
-            async with chat(url, waits) as model:
-                assert (await model.answer(ASK, SHAPE, LIMITS)).text == "a"
+        async with served(Line(429, headers=headers), completion("a"), waits=waits) as (model, _):
+            assert (await model.answer(ASK, SHAPE, LIMITS)).text == "a"
     assert (waits[:2], 10 <= waits[2] <= 12) == ([7.0, 4.0], True)
     error, waits = await failure(*[Line(502)] * 4)
     assert (type(error), "502" in str(error)) == (UnavailableError, True)
@@ -196,11 +196,10 @@ async def test_interrupted_answer_is_retried() -> None:
     """Partial texts start again."""
     heard: list[str] = []
     broken = streamed(chunk(content="Half of "), last=None)
-    with serving(broken, streamed(chunk("stop", content="All.")), *[broken] * 4) as (url, _):
-        async with chat(url) as model:
-            assert (await model.answer(ASK, None, LIMITS, hear=heard.append)).text == "All."
-            with pytest.raises(UnavailableError, match="broke off"):
-                await model.answer(ASK, None, LIMITS, hear=heard.append)
+    async with served(broken, streamed(chunk("stop", content="All.")), *[broken] * 4) as (model, _):
+        assert (await model.answer(ASK, None, LIMITS, hear=heard.append)).text == "All."
+        with pytest.raises(UnavailableError, match="broke off"):
+            await model.answer(ASK, None, LIMITS, hear=heard.append)
     assert heard[:2] == ["Half of ", "All."]
 
 

@@ -17,7 +17,7 @@ import pytest
 from ioa.adapters.nats.auth.roles import OURS
 from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores import folder as folder_store
-from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of, read_key
+from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_key
 from ioa.adapters.system_folder import write_private
 from ioa.cli import credentials
 from ioa.cli.credentials import authorization_file
@@ -275,18 +275,6 @@ def test_tenants_have_names_and_limits_of_their_own(tmp_path: Path) -> None:
     assert "acme" not in authorization_file(tmp_path).read_text()
     with pytest.raises(InvalidInputError, match="No name"):
         revoke(out=tmp_path)
-
-
-def test_seed_is_read_from_its_text_or_its_file(tmp_path: Path) -> None:
-    """With or without the name of its holder, and with blanks around it, which are copied easily."""
-    key = Key(create_seed(), "anna")
-    (tmp_path / "seed").write_bytes(key.written())
-    (tmp_path / "other").write_text("no seed")
-    assert (read_key(str(tmp_path / "seed")), read_key(key.written().decode()), read_key(key.seed)) == (key, key, Key(key.seed))
-    assert [read_key(around.format(key.seed)).seed for around in ("{} ", "\t{}\n")] == [key.seed] * 2
-    for path, why in (("other", "holds no nkey seed"), ("missing", "cannot be read")):
-        with pytest.raises(InvalidInputError, match=why):
-            read_key(str(tmp_path / path))
 
 
 @pytest.mark.parametrize("damage", ["x{}", "{}A", "{}?", "SA{}"])

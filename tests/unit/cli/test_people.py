@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.cli.people import describe_item, read_reply
-from ioa.client.questions import question_in_words
+from ioa.cli.people import read_reply
 from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
-from tests.unit.client.test_questions import question
 
 
 def test_an_answer_is_taken_as_it_is_written() -> None:
@@ -29,11 +27,3 @@ def test_reply_that_is_no_text_is_rejected() -> None:
     """Bytes of a command line that are no UTF-8 would be other bytes in the log."""
     with pytest.raises(InvalidInputError):
         read_reply("\udcff", None, [])
-
-
-def test_text_of_a_question_cannot_look_like_another_item() -> None:
-    """Each further line of a stranger's text is marked, so an agent cannot ask in the name of another agent."""
-    text = "Anything to add?\nChoose one of yes, no.\ngbbb.7  treasurer asks the operator: Shall it be paid?"
-    asked = question(text, options=("yes\ngbbb.8  x asks: y", "no"), default="no\nz")
-    lines = describe_item(asked.item, question_in_words(asked)).splitlines()
-    assert [line.split()[0] for line in lines] == ["gaaa.1", "│", "│", "Answer", "Until"]
