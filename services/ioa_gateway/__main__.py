@@ -29,7 +29,7 @@ from ioa_gateway.auth import Keyring
 from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.seats import networks_of
+from ioa_gateway.seats import open_seat
 from ioa_gateway.server import open_server
 from ioa_gateway.settings import GatewaySettings
 from ioa_gateway.trace_export import TraceExport
@@ -44,12 +44,11 @@ SETTINGS = GatewaySettings
 async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
     settings.hosts(settings.http_port)
-    now, is_asked = SystemClock().now, settings.has_own_key
-    async with open_connection(settings.nats("ioa-gateway")) as connection:
+    now, is_asked, nats = SystemClock().now, settings.has_own_key, settings.nats("ioa-gateway")
+    async with open_connection(nats) as connection:
         keyring, limits = Keyring(NatsApiKeys(connection), now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
         system, hooks, dead = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection), NatsDeadLetters(connection)
-        own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=is_asked)
         traces = TraceExport(system, partial(export_spans, service="ioa-gateway"))
         with (
             open_socket(settings.http_address, settings.http_port, "IOA_HTTP_PORT") as listening,
@@ -70,7 +69,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
                     http_post=http,
                     draw=secrets.token_bytes,
                     system_of=cache(lambda user: Client(connection, user, reader=user)),
-                    open_seat=own,
+                    open_seat=partial(open_seat, connection=connection, nats=nats, folder=settings.seats, is_asked=is_asked),
                     is_there=lambda: connection.is_connected,
                 )
                 consumers = follow_webhooks(connection, dead, webhooks.note_end, webhooks.deliver)

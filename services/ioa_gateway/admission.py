@@ -34,12 +34,7 @@ class Admission:
     """Rejects requests of other sites' pages, and authenticates requests before their bodies are read.
 
     A request counts for the limits of its key until its response is sent. Handlers find the context in the state of the request,
-    as `call`.
-
-    Args:
-        app: The application.
-        gateway: The parts of the gateway that all requests share.
-        hosts: The scheme of each accepted host.
+    as `call`. `hosts` contains the scheme of each accepted host.
     """
 
     def __init__(self, app: ASGIApp, gateway: Gateway, hosts: Mapping[str, str]) -> None:

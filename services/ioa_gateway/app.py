@@ -23,20 +23,13 @@ from ioa_gateway.optional_mounts import OptionalMount
 from ioa_gateway.problems import EXCEPTION_HANDLERS, MEDIA_TYPE, Problem
 from ioa_gateway.static_page import page_routes
 
-_ERRORS = {
-    401: "The key is missing or not valid.",
-    403: "The key lacks a scope.",
-    404: "Not found, or not visible to the key.",
-    409: "A conflict with the stored state, or a quota.",
-    413: "The body is too large.",
-    422: "The request is not valid.",
-    429: "The key exceeded its limits; `Retry-After` contains the seconds to wait.",
-    503: "The system is not available; `Retry-After` contains the seconds to wait.",
-}
 _MODULES = (goals, groups, files, agents, questions, seats, teams, webhooks, chat, agui, session)
 
 
-_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_PROBLEM = {
+    "description": "The request was rejected, or the system is not available: problem details (RFC 9457).",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
 
 
 @functools.cache
@@ -46,7 +39,7 @@ def create_api() -> FastAPI:
         title="Internet of Agents",
         version=installed_version(),
         openapi_url=None,
-        responses={status: {"description": text, "content": _PROBLEM} for status, text in _ERRORS.items()},
+        responses={"default": _PROBLEM},
         generate_unique_id_function=lambda route: f"{route.tags[0]}_{route.name}",
     )
     for module in _MODULES:

@@ -19,7 +19,7 @@ from starlette.requests import HTTPConnection
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.concurrency import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
-from ioa.protocol.operation.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
+from ioa.protocol.operation.api_keys import KNOWN_FOR, ApiKey, KeyId, digest_of_secret, parse_key
 from ioa_gateway.caller import Caller
 
 COOKIE = "ioa_session"
@@ -36,8 +36,6 @@ class Keyring:
     """Authenticates callers.
 
     Args:
-        store: The keys.
-        now: Returns the current time.
         read_every: Time between two reads of the keys, after which a revoked key is rejected.
         run: Signs sessions in addition to the secret of all replicas, so that they end with the run of a system.
     """
@@ -179,5 +177,4 @@ def _is_same_origin(request: HTTPConnection) -> bool:
 
 
 def _caller(key: ApiKey, session: str | None = None) -> Caller:
-    scopes = frozenset(scope for scope in Scope if scope in key.scopes)
-    return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes), session)
+    return Caller(key.key_id, key.user, key.scopes, key.labels, session)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
 from ioa.protocol.ids import AgentId, GoalId, UserId
-from ioa.protocol.operation.api_keys import ANYBODY, Scope
+from ioa.protocol.operation.api_keys import ANYBODY, Scope, people_of
 from ioa.protocol.team import is_seat, person_of
 
 
@@ -20,27 +20,31 @@ class Caller:
     Attributes:
         user: The user of the goals that it launches.
         labels: Labels of all goals that it launches. It cannot see goals without them.
-        people: Names of people that the caller may answer for; `ANYBODY` includes all.
         session: The cookie of its session; None if it sent the key.
     """
 
     key_id: str
     user: UserId
-    scopes: frozenset[Scope]
+    scopes: Collection[str]
     labels: Mapping[str, str] = field(default_factory=dict)
-    people: frozenset[str] = frozenset()
     session: str | None = field(default=None, repr=False)
 
     @property
     def owner(self) -> UserId | None:
         """The user whose goals the caller may read; None: goals of all users."""
-        return None if {Scope.GOALS_READ, Scope.GOALS_READ_ALL} <= self.scopes else self.user
+        return None if {Scope.GOALS_READ, Scope.GOALS_READ_ALL} <= set(self.scopes) else self.user
 
-    def check(self, *scopes: Scope) -> None:
-        """Raise `ForbiddenError` if the caller's key lacks a scope."""
-        missing = [scope for scope in scopes if scope not in self.scopes and not (scope is Scope.SEATS and self.people)]
+    @property
+    def people(self) -> frozenset[str]:
+        """The names of people that the caller may answer for; `ANYBODY` includes all."""
+        return people_of(self.scopes)
+
+    def check(self, *scopes: str) -> None:
+        """Raise `ForbiddenError` if the caller's key lacks a scope. `Scope.SEATS` needs the scope of any person."""
+        missing = [scope for scope in scopes if scope not in self.scopes and not (scope == Scope.SEATS and self.people)]
         if missing:
-            raise ForbiddenError(f"This key is not for {', '.join(missing)}.", hint=self._key_for(*missing))
+            hint = f"Make one with `ioa keys create --name NAME --scope {','.join([*self.scopes, *missing])}`."
+            raise ForbiddenError(f"This key is not for {', '.join(missing)}.", hint=hint)
 
     def answers_for(self, person: str) -> bool:
         """Whether the caller may answer for a person."""
@@ -53,13 +57,7 @@ class Caller:
     def check_person(self, person: str) -> None:
         """Raise `ForbiddenError` unless the caller may answer for a person."""
         if not self.answers_for(person):
-            scope = f"seats:{person}"
-            raise ForbiddenError(f"This key is not for {scope}.", hint=self._key_for(scope))
-
-    def _key_for(self, *more: str) -> str:
-        """Return the command that makes a key with more scopes."""
-        scopes = ",".join(dict.fromkeys((*sorted(self.scopes), *(f"seats:{one}" for one in sorted(self.people)), *more)))
-        return f"Make one with `ioa keys create --name NAME --scope {scopes}`."
+            self.check(f"seats:{person}")
 
     def goal_id(self, entrance: str, *texts: str) -> GoalId:
         """Derive the id of a goal from the caller's key and some texts. It begins with the letter of the protocol, `entrance`."""

@@ -25,15 +25,15 @@ from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot, no_group
 from ioa.group.state import Charter
+from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import bears
-from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId, parse_goal_id
 from ioa.protocol.operation.api_keys import Scope
 from ioa_gateway.auth import Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.seats import OpenNetwork
 from ioa_gateway.webhooks.http_post import HttpPost
 
 MAX_ITEMS = 500
@@ -60,7 +60,7 @@ class Gateway:
     limits: CallerLimits
     hooks: NatsWebhooks
     http_post: HttpPost
-    open_seat: OpenNetwork
+    open_seat: Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
     draw: Callable[[int], bytes]
     system_of: Callable[[UserId], Client]
     is_there: Callable[[], bool]
@@ -74,12 +74,7 @@ class Gateway:
 
 @dataclass(frozen=True, kw_only=True)
 class ApiCall(Gateway):
-    """The context of an authenticated request, with the parts of the gateway.
-
-    Attributes:
-        client: The client of the caller's user.
-        receive: Returns the next message of the server, as ASGI defines it.
-    """
+    """The context of an authenticated request, with the parts of the gateway. `client` is the client of the caller's user."""
 
     caller: Caller
     client: Client
@@ -144,26 +139,17 @@ class ApiCall(Gateway):
         for begun in (period - 1, period):
             for number in itertools.count():
                 goal_id = self.caller.goal_id(entrance, kind, json.dumps([*words, begun, number]))
-                is_open = await self._is_open(GoalName(self.caller.user, goal_id))
-                if is_open:
-                    return goal_id
-                if is_open is None:
-                    break
+                name = GoalName(self.caller.user, goal_id)
+                try:
+                    if (await self.look(name)).result is None:
+                        return goal_id
+                except NotFoundError:
+                    if await self.client.result(name) is None:  # a rejected goal has only a result
+                        break
         return goal_id
 
-    async def _is_open(self, name: GoalName) -> bool | None:
-        """Return whether a goal has no result yet; None if there is no such goal."""
-        try:
-            return (await self.look(name)).result is None
-        except NotFoundError:
-            return None if await self.client.result(name) is None else False  # a rejected goal has only a result
-
     def with_caller(self, order: GoalOrder) -> GoalOrder:
-        """Add the caller's labels to an order, and the trace of the request unless the order has one.
-
-        Raises:
-            ForbiddenError: The order has another value of a label.
-        """
+        """Add the caller's labels to an order, which has no other values of them, and the trace of the request by default."""
         if other := [name for name, value in self.caller.labels.items() if order.labels.get(name, value) != value]:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
         labels = {**order.labels, **self.caller.labels}
@@ -180,7 +166,7 @@ _bearer = HTTPBearer(scheme_name="key", auto_error=False)
 
 async def _permitted(request: Request, needed: SecurityScopes, _key: Annotated[object, Depends(_bearer)]) -> ApiCall:
     call: ApiCall = request.state.call
-    call.caller.check(*map(Scope, needed.scopes))
+    call.caller.check(*needed.scopes)
     return call
 
 

@@ -135,9 +135,9 @@ class EventStreams:
 
         Args:
             caller: The follower.
-            goal: The goal; None: none. Its events are `entry`, `progress` and `end`, also of nested groups.
+            goal: A goal to follow with its nested groups (`entry`, `progress` and `end`).
             after: The sequence of the last entry that the caller has.
-            listed: Labels of goals whose rows are also sent, and sent again when they change (`goal`); None: no rows.
+            listed: Labels of goals whose rows are sent, and sent again when they change (`goal`); None: no rows.
             waiting: Whether an event `waiting` is sent when the caller's open turns and questions may have changed.
         """
         follower, user, group, rows = _Follower(caller), caller.owner, None, _Feed()

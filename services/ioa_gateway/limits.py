@@ -17,16 +17,10 @@ MAX_REQUESTS = 100
 """Concurrent requests of one key. A stream counts until it ends."""
 _MAX_PAGE_READS = 16
 """Concurrent reads of pages, goals and lists."""
-_RETRY_AFTER = timedelta(seconds=1)
 
 
 class CallerLimits:
-    """The limits of all keys, by the seconds of a monotonic clock.
-
-    Attributes:
-        running: Running requests of each key.
-        pages: Limits concurrent reads of pages, served round-robin by user.
-    """
+    """The limits of all keys. `running` counts the requests of each key; `pages` limits reads of pages, round-robin by user."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -41,9 +35,8 @@ class CallerLimits:
             rate = f"{REQUEST_RATE.per_second:g} requests per second"
             raise RateLimitedError(f"This key sends more than {rate}.", retry_after=timedelta(seconds=retry_after))
         if self.running[key_id] >= MAX_REQUESTS:
-            raise RateLimitedError(
-                f"This key has {MAX_REQUESTS} open requests and streams.", hint="Close some of them.", retry_after=_RETRY_AFTER
-            )
+            what, hint = f"This key has {MAX_REQUESTS} open requests and streams.", "Close some of them."
+            raise RateLimitedError(what, hint=hint, retry_after=timedelta(seconds=1))
         self.running[key_id] += 1
         try:
             yield

@@ -11,11 +11,7 @@ from ioa.errors import MissingExtraError
 
 
 class OptionalMount:
-    """An ASGI application that is created at its first request.
-
-    Args:
-        name: The name of the protocol: of the package below `ioa_gateway`, and of the extra with its dependencies.
-    """
+    """An ASGI application that is created at its first request. Its package and its extra have the name of the protocol."""
 
     def __init__(self, name: str) -> None:
         self._name = name

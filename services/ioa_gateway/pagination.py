@@ -36,11 +36,7 @@ class TranscriptEntry(EntryDocument):
 
 @dataclass(frozen=True)
 class EntryPage:
-    """Entries in the order of their sequences, and the same entries as documents (`TranscriptEntry`).
-
-    Attributes:
-        next: The sequence after which, or before which, the next page starts; None on the last page.
-    """
+    """Entries by rising sequence, also as documents (`TranscriptEntry`); `next` is where the next page starts, None on the last."""
 
     entries: list[StoredEntry]
     documents: list[dict[str, Any]]

@@ -47,10 +47,6 @@ async def read_json(receive: Receive, *, rejects: bool) -> Receive:
 
     A body that is no JSON by RFC 8259 (with NaN, halves of surrogate pairs, or too deep nesting) is rejected, or without `rejects`
     replaced by no bytes, which the library of a protocol reports in its own way.
-
-    Raises:
-        InvalidInputError: The body is no JSON.
-        ClientDisconnect: The client has disconnected.
     """
     body = [await Request({"type": "http"}, receive).body()]
     try:

@@ -25,10 +25,6 @@ _CLOSE = {"Connection": "close"}
 def check_host(headers: Headers, hosts: Mapping[str, str]) -> tuple[str, str]:
     """Return the host of a request in lower case, and its scheme.
 
-    Args:
-        headers: The headers of the request.
-        hosts: The scheme of each accepted host.
-
     Raises:
         HTTPException: Another host, a page of another site, or an ambiguous length of the body.
     """

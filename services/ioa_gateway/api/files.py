@@ -16,9 +16,8 @@ from ioa.errors import NotFoundError
 from ioa.foreign_text import shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import GoalName
 from ioa_gateway.api.goals import GoalPath, NumberPath
-from ioa_gateway.context import ApiCall, LaunchCall, ReadCall
+from ioa_gateway.context import LaunchCall, ReadCall
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and never run."""
@@ -59,7 +58,11 @@ async def fetch(
     if_none_match: Annotated[str | None, Header(description="the `ETag` of the file that the client has")] = None,
 ) -> Response:
     """Return a file that an entry of a goal's log references, or a range of it."""
-    artifact = await _find_file(call, goal, seq, number, name)
+    page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
+    files: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
+    if number >= len(files) or files[number].name != name:
+        raise NotFoundError(f"The entry {seq} has no file {number} with the name {name!r}.")
+    artifact = files[number]
     heads = _heads(artifact, is_shown=view and artifact.media_type.startswith("text/"))
     if if_none_match == heads["ETag"]:
         return Response(status_code=304, headers=heads)
@@ -79,15 +82,6 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
         yield first
         async for piece in rest:
             yield piece
-
-
-async def _find_file(call: ApiCall, goal: GoalName, seq: int, number: int, name: str) -> Artifact:
-    """Return a file by goal, entry, position and name, or raise `NotFoundError`."""
-    page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
-    files: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
-    if number >= len(files) or files[number].name != name:
-        raise NotFoundError(f"The entry {seq} has no file {number} with the name {name!r}.")
-    return files[number]
 
 
 def _heads(artifact: Artifact, *, is_shown: bool) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, read_labels, refuse_reserved
+from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, bears, read_labels, refuse_reserved
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.context import ApiCall, LaunchCall, ReadCall, ReadLaunchCall
@@ -145,10 +145,10 @@ async def list_goals(
     label: Annotated[str | None, Query(max_length=300, description="only goals with this label, such as `team=x`")] = None,
 ) -> GoalsDocument:
     """List goals, newest first."""
-    wanted, own = read_labels([] if label is None else [label]), call.caller.labels
-    if any(own.get(name, value) != value for name, value in wanted.items()):
+    wanted, user = read_labels([] if label is None else [label]), call.caller.owner
+    labels = {**wanted, **call.caller.labels}
+    if not bears(labels, wanted):
         return GoalsDocument(goals=(), next=None)
-    labels, user = {**wanted, **own}, call.caller.owner
     async with call.page_read():
         page = await call.client.goals(limit=limit, before=cursor, open_only=open_only, labels=labels, phase=phase, user=user)
         return GoalsDocument(goals=tuple(map(GoalRow.of, page.goals)), next=page.before)

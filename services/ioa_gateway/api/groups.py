@@ -49,11 +49,7 @@ SequenceAfter = Annotated[int, Depends(_sequence_after)]
 
 
 class EntriesDocument(Model):
-    """Entries, by rising sequence.
-
-    Attributes:
-        next: Value of `after` or `before` for the next page; null on the last page. Pages are also limited by bytes.
-    """
+    """Entries by rising sequence; `next` is the `after` or `before` of the next page, null on the last. Bytes limit pages too."""
 
     entries: tuple[TranscriptEntry, ...]
     next: int | None

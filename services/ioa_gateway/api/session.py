@@ -32,15 +32,9 @@ class SessionDocument(Model):
     user: UserId
     scopes: tuple[str, ...]
 
-    @classmethod
-    def of(cls, caller: Caller) -> SessionDocument:
-        """Describe the session of a caller."""
-        scopes = {*map(str, caller.scopes), *(f"seats:{person}" for person in caller.people)}
-        return cls(user=caller.user, scopes=tuple(sorted(scopes)))
 
-
-@router.post("/session")
-async def begin(request: Request, order: SessionOrder, response: Response) -> SessionDocument:
+@router.post("/session", response_model=SessionDocument)
+async def begin(request: Request, order: SessionOrder, response: Response) -> Caller:
     """Begin a session of a browser: set a cookie, and return its user and scopes."""
     keyring = _keyring(request)
     if (order.key is None) == (order.token is None):
@@ -54,14 +48,14 @@ async def begin(request: Request, order: SessionOrder, response: Response) -> Se
         httponly=True,
         samesite="strict",
     )
-    return SessionDocument.of(caller)
+    return caller
 
 
 @router.get("/session", response_model=SessionDocument, responses={204: {"description": "There is no session."}})
-async def show(request: Request) -> SessionDocument | Response:
+async def show(request: Request) -> Caller | Response:
     """Return the user and the scopes of the session of this browser."""
     with suppress(UnauthenticatedError):
-        return SessionDocument.of(await _keyring(request).in_session(request.cookies.get(COOKIE, "")))
+        return await _keyring(request).in_session(request.cookies.get(COOKIE, ""))
     return Response(status_code=204)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 import httpx
 import pytest
@@ -125,7 +124,6 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
 async def test_download_ends_with_its_key(pieces: asyncio.Semaphore, http: httpx.AsyncClient, members: Members, door: Door) -> None:
     """The gateway sends no further piece of a file after the reader's key was revoked."""
     await door.keys.put(key("thief"))
-    door.clock.advance(timedelta(seconds=2))
     stored = (await http.put("/uploads/a.bin", content=b"x" * (8 * PIECE_BYTES))).json()
     goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": [stored]})).json()["goal_id"]
     path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.bin"

@@ -163,7 +163,6 @@ async def test_no_request_shows_or_changes_what_a_key_cannot_see(
     await door.keys.put(key("team", *Scope, "seats:anna").model_copy(update={"labels": {"team": "x"}}))
     await door.keys.put(key("eve", *own).model_copy(update={"user": UserId("eve")}))
     await door.keys.put(key("blind", *blind))
-    door.clock.advance(timedelta(seconds=2))
     desk = await open_desk(plane, members)
     launched = (await http.post("/goals", json=ORDER)).json()
     goal, group = launched["goal_id"], launched["comm_id"]
@@ -191,7 +190,6 @@ async def test_key_with_labels_reads_the_files_of_its_goals(
 ) -> None:
     """By HTTP and by MCP, as files of an entry or a result; an invented reference opens nothing."""
     await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
-    door.clock.advance(timedelta(seconds=2))
     secret = Artifact.model_validate((await http.put("/uploads/a.txt", content=MARK.encode())).json())
     given = (await http.put("/uploads/c.txt", content=b"One.", headers=bearer("team"))).json()
     order = {**ORDER, "inputs": [given, {"name": "d.txt", "text": "x"}]}
@@ -213,7 +211,6 @@ async def test_key_with_labels_reads_the_files_of_its_goals(
 async def test_key_adds_its_labels_to_goals_and_lists_only_these(http: httpx.AsyncClient, members: Members, door: Door) -> None:
     """By every protocol, in addition to the labels of the goal; another value is rejected."""
     await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
-    door.clock.advance(timedelta(seconds=2))
     team, order = bearer("team"), {"goal": "Count to ten.", "agent": "ada"}
     await http.post("/goals", json=order)
     launched = await http.post("/goals", json={**order, "labels": {"run": "7"}}, headers=team)
@@ -236,7 +233,6 @@ async def test_key_that_only_launches_answers_without_reading_the_question(
 ) -> None:
     """Errors contain neither the options nor the answer that counts; a valid answer counts."""
     await door.keys.put(key("launches", Scope.GOALS_WRITE))
-    door.clock.advance(timedelta(seconds=2))
     launched = (await http.post("/goals", json=ORDER)).json()
     await members.launch(GoalId(launched["goal_id"]))
     question = AskUser(text="Which?", options=("red", "blue"), default="blue", until=datetime.now(UTC) + timedelta(minutes=30))

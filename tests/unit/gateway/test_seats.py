@@ -10,16 +10,15 @@ import pytest
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.client.seat import named
 from ioa.errors import ForbiddenError, InvalidInputError
-from ioa_gateway.seats import networks_of
+from ioa_gateway.seats import open_seat
 
 
 async def test_seat_with_an_unreadable_seed_is_rejected(tmp_path: Path) -> None:
     """A seed whose path is too long, or whose file contains garbage, rejects the seat only."""
     connection: Any = None
+    nats = NatsSettings("nats://127.0.0.1:9", "x")
     (tmp_path / "human-eve").mkdir()
     (tmp_path / "human-eve" / "human-eve").write_bytes(b"\xff\x00")
     for folder, person, why in ((tmp_path / ("x" * 300), "anna", ForbiddenError), (tmp_path, "eve", InvalidInputError)):
-        open_seat = networks_of(connection, NatsSettings("nats://127.0.0.1:9", "x"), folder, is_asked=True)
         with pytest.raises(why):
-            async with open_seat(named(person)):
-                pass
+            await open_seat(named(person), connection=connection, nats=nats, folder=folder, is_asked=True).__aenter__()
