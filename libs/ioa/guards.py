@@ -61,7 +61,7 @@ def _with(tool: T, guards: Sequence[Guard]) -> T:
 
 
 def schema(shape: type[BaseModel]) -> Guard:
-    """Reject arguments that do not match a pydantic class."""
+    """Return a guard that rejects arguments which do not match a pydantic class."""
 
     def check(call: Call, _ctx: TaskContext) -> str | None:
         try:
@@ -74,7 +74,7 @@ def schema(shape: type[BaseModel]) -> Guard:
 
 
 def once() -> Guard:
-    """Reject a call that was approved before in the task, with the same arguments."""
+    """Return a guard that rejects a call which was approved before in the task, with the same arguments."""
 
     def check(call: Call, _ctx: TaskContext) -> str | None:
         is_repeated = any((one.name, one.arguments) == (call.name, call.arguments) for one in call.earlier)
@@ -84,7 +84,9 @@ def once() -> Guard:
 
 
 def deny(*words: str) -> Guard:
-    """Reject calls whose arguments contain one of these words, in any case and spacing. This is not a security boundary.
+    """Return a guard that rejects calls whose arguments contain one of these words, in any case and spacing.
+
+    This is not a security boundary.
 
     Raises:
         InvalidInputError: There is no word, or one is empty.
@@ -100,7 +102,9 @@ def deny(*words: str) -> Guard:
 
 
 def quorum(question: str, *, of: int, need: int) -> Guard:
-    """Reject calls that fewer than `need` of `of` critics approve. Critics are asked until the result is certain.
+    """Return a guard that rejects calls which fewer than `need` of `of` critics approve.
+
+    Critics are asked until the result is certain.
 
     Args:
         question: A question to the agent's model, whose cost counts for the goal.
@@ -132,7 +136,9 @@ def quorum(question: str, *, of: int, need: int) -> Guard:
 
 
 def confirm(role: str | None = None, *, within: timedelta = timedelta(hours=1)) -> Guard:
-    """Reject calls that the assigner of the task, or the user of the goal (`ioa waiting`, `ioa answer`), does not approve in time.
+    """Return a guard that rejects calls which the assigner of the task, or the user of the goal, does not approve in time.
+
+    The user approves with `ioa waiting` and `ioa answer`.
 
     An approval holds for the same arguments in the same task, also after a restart; `once()` before it rejects the repetition.
 

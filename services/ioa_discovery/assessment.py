@@ -104,10 +104,10 @@ class _EndedTasks:
                 self._closed[task.task_id] = task, at
 
     def outcomes(self, view: RegistryView) -> Iterator[Outcome]:
-        """Yield the outcomes in the order in which the tasks ended. A rejected task was not done.
+        """Yield the outcomes in the order in which the tasks ended. A rejected task counts as not done.
 
-        Left out are tasks of the group's owner and of its pool; cancelled tasks; tasks that the
-        assignee declined; and tasks that not all members know, because a record would reveal them.
+        Tasks are left out if their assignee is the owner of the group, belongs to the owner's pool, or declined the task; if they
+        were cancelled; or if not all members know them, because a record would reveal them.
         """
         owner = view.card(self._group.owner)
         for task_id, (task, at) in self._closed.items():

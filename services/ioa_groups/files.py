@@ -180,7 +180,13 @@ class FileService:
         return Stored(artifact=artifact)
 
     async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int) -> tuple[str, int]:
-        """Begin an upload within the owner's quota; its whole size counts from the first piece on."""
+        """Begin an upload and store its first piece; return the upload's id and the sequence of the piece.
+
+        From now on the size of the whole file counts for the owner's quota.
+
+        Raises:
+            OverQuotaError: The file does not fit into the quota.
+        """
         none = OwnerBytes(owner=owner, size_bytes=0, files=0)
         stored = (await self._store.owners(owner)).get(owner, none)
         if stored.files >= _MAX_FILES or stored.size_bytes + artifact.size_bytes > most:

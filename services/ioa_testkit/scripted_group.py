@@ -64,7 +64,7 @@ class Answer:
 
 
 class GivenTask:
-    """A task that was assigned in a scripted group."""
+    """A task that the script has assigned to a member. `answer` waits until this member reports the result."""
 
     def __init__(self, group: ScriptedGroup, spec: TaskSpec) -> None:
         self._group = group

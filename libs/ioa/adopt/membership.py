@@ -90,7 +90,9 @@ def failure(whose: str, error: object) -> TaskError:
 
 
 def hear(said: Mapping[str, object], ctx: TaskContext) -> None:
-    """Report the `progress`, with its `fraction`, and the `spend` of a message; other members are ignored.
+    """Pass on what an adopted agent reports in a JSON object: `progress` with its `fraction`, and `spend`.
+
+    Other keys are ignored.
 
     Raises:
         InvalidInputError: The fraction or the use is not valid.

@@ -27,7 +27,7 @@ class ProgressFeed(Protocol):
 
 
 class Results(Protocol):
-    """The only result of each goal."""
+    """Stores the results of goals. A goal has at most one result; a second one is not published."""
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish the result unless the goal has one; return whether it was published."""

@@ -42,7 +42,7 @@ class KnownGroup:
 
 
 class KnownGroups:
-    """The cached groups."""
+    """Caches the groups that this process records. Above `_MAX_GROUPS`, the least recently used unlocked group is removed."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[CommId, KnownGroup] = OrderedDict()

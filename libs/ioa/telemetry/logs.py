@@ -167,7 +167,10 @@ def _show_frames(exc_info: structlog.typing.ExcInfo) -> str:
 
 
 def _frames_of(error: BaseException, seen: set[int]) -> Iterator[str]:
-    """Yield the stacks of the causes of an error, then its own. Each error is yielded once: contexts can form a cycle."""
+    """Yield the parts of a traceback without messages: of the cause first, then of the error, then of the errors in its group.
+
+    Each error is yielded once, because causes can form a cycle.
+    """
     seen.add(id(error))
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None and id(before) not in seen:

@@ -56,7 +56,9 @@ _DEEDS: Mapping[str, Deed] = {"step": ProgressStep(HALFWAY), "spend": Spent(TOKE
 
 
 class ForeignAgent:
-    """An agent that executes the first word of its task: wait, gate, crash, count, step, spend, file, bad or another word.
+    """A test double for an agent of another framework. The first word of a task is a command, the rest is its answer.
+
+    `wait` never ends, `gate` waits for `let_go`, `crash` raises, `count` notes the task once; `step`, `spend` and `file` report.
 
     Args:
         folder: The folder of its notes, and of the file that opens the gate.

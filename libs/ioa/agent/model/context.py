@@ -235,7 +235,7 @@ def _ask(view: TurnView) -> str:
 
 
 def _votes(view: TurnView) -> str:
-    """Return the count of the answers to the member that asked several members for the fields of a question."""
+    """Return the counts of the votes as a part of the prompt; empty unless this member asked for them in the turn before."""
     votes = view.state.tally
     if votes is None or votes.by != view.me or votes.turn != view.state.turn - 1 or not (votes.fields or votes.silent):
         return ""
