@@ -33,6 +33,7 @@ def test_needs_no_loop():
 """
 
 
+@pytest.mark.nightly
 def test_conftest_fails_each_faulty_test(pytester: pytest.Pytester) -> None:
     """A blocked loop, a running task and an unretrieved exception each fail their test only."""
     tests = Path(__file__).parents[2]

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 _AGENT = """
 import asyncio
 import pytest
@@ -45,6 +47,7 @@ def test_a_run_without_the_fixture_imports_nothing(tmp_path: Path) -> None:
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_a_failing_script_shows_the_line_and_the_reason(tmp_path: Path) -> None:
     """Not the inside of the kit's event loop, nor a group of exceptions."""
     source = """

@@ -14,6 +14,7 @@ from tests.packaging.readme_session import blocks_of
 _DOCS = Path(__file__).parents[3] / "docs"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("page", "tests"), [("testing.md", 17), ("agents.md", 3)])
 def test_test_files_of_a_page_pass(page: str, tests: int, tmp_path: Path) -> None:
     """With pytest-asyncio, and without a warning."""

@@ -32,14 +32,6 @@ A, S, P, C, E = (
 SKIPPED = "- chart it (it uses a result that is missing)"
 
 
-async def test_chain_of_tasks_takes_one_turn() -> None:
-    """No turn is needed between two tasks of the chain."""
-    plan = [planned("t1", "a"), *(planned(f"t{number}", "b", uses=(f"t{number - 1}",)) for number in range(2, 6))]
-    play = GroupPlay(charter_of(plan, max_turns=1))
-    await play.run()
-    assert (play.kinds, play.ended.reason) == ([S, E], Reason.CONCLUDED)
-
-
 async def test_a_task_without_its_inputs_is_skipped() -> None:
     """A task with a missing input never begins and is not assigned again; the conclusion gives the reason."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t0", "c"), planned("t2", "b", "chart it", uses=("t1", "t0"))]))
