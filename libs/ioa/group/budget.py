@@ -27,7 +27,7 @@ def charge(state: GroupState, said: Said, *, is_turn: bool) -> GroupState:
     """Add the usage of a message, the usage of its task since the task's last report, and the decider."""
     usage, payload = said.message.header.usage or NOTHING, said.message.payload
     changed: dict[str, object] = {}
-    if isinstance(payload, TASK_REPORTS) and payload.usage is not None:
+    if not is_turn and isinstance(payload, TASK_REPORTS) and payload.usage is not None:
         task = state.task(payload.task_id)
         if isinstance(task, OpenTask):
             more = payload.usage.beyond(task.spent)
@@ -50,9 +50,10 @@ def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
     The tokens of the most expensive turn are reserved for each speaker, so that no turn starts that cannot be paid. Loans count as
     available for this, because most of them return.
     """
-    tokens = tokens_left(state)
-    lent = sum([loan.tokens or 0 for loan in state.loans]) if speakers else 0
-    if tokens is not None and (tokens == 0 or tokens + lent < speakers * state.dearest_turn):
+    tokens, reserved = tokens_left(state), speakers * state.dearest_turn
+    if tokens is not None and (
+        tokens == 0 or (tokens < reserved and tokens + sum(loan.tokens or 0 for loan in state.loans) < reserved)
+    ):
         return "token"
     return "cost" if cost_left(state) == 0 else None
 

@@ -285,7 +285,7 @@ def kind_of(event: Event) -> Kind:
         assert not isinstance(event, Unheard), "what a member was not told moves no group"
         return type(event)
     payload = event.message.payload
-    return TaskDecision if isinstance(payload, Decision) and payload.task_id is not None else type(payload)
+    return TaskDecision if type(payload) is Decision and payload.task_id is not None else type(payload)
 
 
 def name_of(kind: Kind) -> str:

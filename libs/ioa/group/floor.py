@@ -41,35 +41,37 @@ def spoken(state: GroupState, **changed: object) -> dict[str, object]:
 
 def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     """Grant the floor to a member that waited for it, or to a living one in its place."""
-    return grant(state, living_or_substitute(state, agent_id), at)
+    speaker = living_or_substitute(state, agent_id)
+    return grant(state, speaker, at, state.patience_of(speaker))
 
 
-def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None, *, speakers: int = 0) -> GroupState:
+def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, *, speakers: int = 0) -> GroupState:
     """Grant the floor to a member, or force the conclusion if no turn or budget is left.
 
     Args:
         state: The group.
         agent_id: The member.
         at: The time.
-        within: How long it has the floor. Default: the timeout of its card or of the group.
+        within: How long it has the floor; None for the timeout of the group.
         speakers: Number of turns that the budget must cover. Default 0: a member that waited may use the rest.
     """
     return cut_short(state, at, speakers) or state.model_copy(update=granted(state, agent_id, at, within))
 
 
-def granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
+def granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None) -> dict[str, object]:
     """Return the fields of a state that a grant of the floor changes."""
     return {
-        "stage": Discussing.of_valid(holder=agent_id, until=until(state, agent_id, at, within), since=at),
+        "stage": Discussing.of_valid(holder=agent_id, until=until(state, at, within), since=at),
         "turn": state.turn + 1,
     }
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
     """Count a turn and grant the floor to the next speaker, in one copy if turns and budget are left."""
+    within = state.patience_of(agent_id)
     if state.turns_left <= 1 or budget.spent_budget(state, 1):
-        return grant(take_turn(state, **changed), agent_id, at, speakers=1)
-    changed.update(granted(state, agent_id, at), turns_taken=state.turns_taken + 1, silences=0, passes=())
+        return grant(take_turn(state, **changed), agent_id, at, within, speakers=1)
+    changed.update(granted(state, agent_id, at, within), turns_taken=state.turns_taken + 1, silences=0, passes=())
     return state.model_copy(update=changed)
 
 
@@ -85,14 +87,14 @@ def gather(
 
     Args:
         state: The group.
-        agents: The members, with the time that each has. None: the timeout of its card or of the group.
+        agents: The members, with the time that each has; None for the timeout of the group.
         at: The time.
         votes: The count of the answers to a member that asks them; its turn is this one.
         form: The fields that this member asks for.
     """
     if (concluding := cut_short(state, at, len(agents))) is not None:
         return concluding
-    seats = tuple([Seat.of_valid(agent_id=agent, until=until(state, agent, at, within)) for agent, within in agents.items()])
+    seats = tuple([Seat.of_valid(agent_id=agent, until=until(state, at, within)) for agent, within in agents.items()])
     stage = Gathering.of_valid(seats=seats, since=at, votes=votes, form=form)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
@@ -104,19 +106,15 @@ def cut_short(state: GroupState, at: datetime, speakers: int) -> GroupState | No
     return BUDGET_SPENT.apply(state, at, None) if budget.spent_budget(state, speakers) else None
 
 
-def until(
-    state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None, timeout: timedelta | None = None
-) -> datetime:
+def until(state: GroupState, at: datetime, within: timedelta | None, timeout: timedelta | None = None) -> datetime:
     """Return the end of a turn that is granted now.
 
     Args:
         state: The group.
-        agent_id: The speaker.
         at: The time.
-        within: Length of the turn. Default: the patience on the speaker's card.
-        timeout: Length of the turn if the card has none. Default: the floor timeout of the group.
+        within: Length of the turn: the patience on the speaker's card, or the timeout of its role; None without one.
+        timeout: Length of the turn if `within` is None. Default: the floor timeout of the group.
     """
-    within = state.patience_of(agent_id) if within is None else within
     return at + (timeout or state.limits.floor_timeout) if within is None else min(at + within, state.limits.deadline)
 
 
@@ -138,7 +136,8 @@ def pass_on(state: GroupState, at: datetime) -> GroupState:
     if isinstance(stage, Concluding):
         return _grant_conclusion(state, next_living(state, stage.speaker), at, stage.forced)
     assert isinstance(stage, Discussing)
-    return grant(state, next_living(state, stage.holder), at)
+    speaker = next_living(state, stage.holder)
+    return grant(state, speaker, at, state.patience_of(speaker))
 
 
 def end(
@@ -177,7 +176,7 @@ def _grant_conclusion(
     state: GroupState, agent_id: AgentId, at: datetime, forced: ForcedReason | None, **changed: object
 ) -> GroupState:
     speaker = living_or_substitute(state, agent_id)
-    ends = until(state, speaker, at, timeout=state.limits.conclusion_timeout)
+    ends = until(state, at, state.patience_of(speaker), state.limits.conclusion_timeout)
     stage = Concluding.of_valid(speaker=speaker, until=ends, forced=forced, since=at)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1, **changed})
 

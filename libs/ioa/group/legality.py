@@ -35,7 +35,6 @@ from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, 
 from ioa.group.table import TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
-    ASSIGNMENTS,
     AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -51,7 +50,6 @@ from ioa.protocol.messages import (
     Payload,
     SyncTaskAssignment,
     TaskQuestion,
-    TaskSpec,
     Thinking,
     rejects_of,
 )
@@ -150,7 +148,7 @@ def offer(
     stage = state.stage
     if isinstance(stage, Discussing):
         if policy is not None:
-            return _offer_in(scene_of(policy, state), agent_id, narrows=narrows, chooses=chooses)
+            return _offer_in(policy, state, agent_id, narrows=narrows, chooses=chooses)
         others = state.reachable(at or stage.since, but=agent_id)
         most = min(len(others), state.turns_left - 1)
         return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
@@ -167,25 +165,26 @@ def offer(
     return None
 
 
-def _offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool, chooses: bool) -> Offer:
+def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool, chooses: bool) -> Offer:
     """Return the messages that the holder of the floor may send under a policy; see `offer`."""
-    policy, state, course, node = scene.policy, scene.state, scene.course, scene.node
+    course = state.course
+    assert course is not None
     if course.opening:
-        assert node.opens is not None
-        return Offer(say=node.opens.say)
+        opens = policy.nodes[course.node].opens
+        return Offer(say=None if opens is None else opens.say)
     if course.draft is not None and course.draft.passed:
         return Offer(again=course.draft.digest)
     number = state.number_of(agent_id)
     offered = policy.of_members(("offer", course.node, number), state.members, _fixed_offer)
     if not (chooses or narrows):
         return offered
-    chosen = course.offered or _choices(scene, number)
+    chosen = course.offered or _choices(scene_of(policy, state), number)
     return offered._replace(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
         may_conclude=END in chosen.go and floor.concluder(state) == agent_id,
         most_named=chosen.most_named,
-        may_ask=chosen.most_named > 1 and not node.form,
+        may_ask=chosen.most_named > 1 and not offered.form,
         addressees=addressees(policy, state, agent_id) if narrows else (),
     )
 
@@ -285,15 +284,12 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
     cell = row.cells.get(phase)
     if cell is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
-    new: Sequence[TaskSpec] = ()
-    if isinstance(event, Said):
-        if row.sender is Sender.FLOOR_HOLDER:
-            _check_message(state, event, policy)
-        if isinstance(event.message.payload, ASSIGNMENTS):
-            new = event.message.payload.tasks
+    payload = event.message.payload if isinstance(event, Said) else None
+    if isinstance(event, Said) and row.sender is Sender.FLOOR_HOLDER:
+        _check_message(state, event, policy)
     elif isinstance(event, MemberJoined):
         _check_invitation(state, event, policy)
-    if rejected := exceeded_limit(state, row.kind, limits, new):
+    if rejected := exceeded_limit(state, row.kind, limits, payload):
         raise rejected
     return row, cell
 

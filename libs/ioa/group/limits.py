@@ -13,6 +13,7 @@ from ioa.group.events import Kind, MemberJoined, SubgroupOpened, TaskDecision
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, GroupState, WaitingTask
 from ioa.protocol.messages import (
+    ASSIGNMENTS,
     AskUser,
     AsyncTaskAssignment,
     Decision,
@@ -21,6 +22,7 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Pass,
     Pause,
+    Payload,
     SyncTaskAssignment,
     TaskQuestion,
     TaskSpec,
@@ -55,18 +57,22 @@ class LimitRow(NamedTuple):
 
     Attributes:
         what: The limited quantity.
-        measure: Returns the quantity after an event, and its maximum. It takes the state, new tasks, and the configured limits.
+        measure: Returns the quantity after an event, and its maximum. It takes the state, the message, and the configured limits.
     """
 
     what: str
     code: RejectionCode
-    measure: Callable[[GroupState, Sequence[TaskSpec], GroupLimits], tuple[int, int]]
+    measure: Callable[[GroupState, Payload | None, GroupLimits], tuple[int, int]]
     kinds: tuple[Kind, ...]
 
 
-def _used_tasks(state: GroupState, new: Sequence[TaskSpec], _limits: GroupLimits) -> tuple[int, int]:
+def _new_tasks(payload: Payload | None) -> Sequence[TaskSpec]:
+    return payload.tasks if isinstance(payload, ASSIGNMENTS) else ()
+
+
+def _used_tasks(state: GroupState, payload: Payload | None, _limits: GroupLimits) -> tuple[int, int]:
     waiting = [task.after for task in state.unfinished_tasks if isinstance(task, WaitingTask)]
-    return sum(map(len, [*waiting, *(spec.uses for spec in new)])), MAX_USES
+    return sum(map(len, [*waiting, *(spec.uses for spec in _new_tasks(payload))])), MAX_USES
 
 
 _TASKS: tuple[Kind, ...] = (SyncTaskAssignment, AsyncTaskAssignment)
@@ -77,33 +83,38 @@ LIMIT_ROWS = (
     LimitRow(
         "unfinished tasks",
         _MANY,
-        lambda state, new, _limits: (len(state.unfinished_tasks) + max(1, len(new)), MAX_OPEN_TASKS),
+        lambda state, payload, _limits: (len(state.unfinished_tasks) + max(1, len(_new_tasks(payload))), MAX_OPEN_TASKS),
         _TASKS,
     ),
     LimitRow("tasks that unfinished tasks use", _MANY, _used_tasks, _TASKS),
-    LimitRow("assigned tasks", _MANY, lambda state, new, limits: (state.tasks_given + max(1, len(new)), limits.tasks), _TASKS),
+    LimitRow(
+        "assigned tasks",
+        _MANY,
+        lambda state, payload, limits: (state.tasks_given + max(1, len(_new_tasks(payload))), limits.tasks),
+        _TASKS,
+    ),
     LimitRow(
         "members",
         RejectionCode.TOO_MANY_MEMBERS,
-        lambda state, _new, _limits: (len(state.members) + 1, MAX_MEMBERS),
+        lambda state, _payload, _limits: (len(state.members) + 1, MAX_MEMBERS),
         (MemberJoined,),
     ),
     LimitRow(
         "turns for a nested group",
         _LITTLE,
-        lambda state, _new, limits: (state.turns_left // 2 + state.limits.max_turns // limits.kept_turns, state.turns_left),
+        lambda state, _payload, limits: (state.turns_left // 2 + state.limits.max_turns // limits.kept_turns, state.turns_left),
         (SubgroupOpened,),
     ),
     LimitRow(
         "bytes of the log",
         _LITTLE,
-        lambda _state, _new, limits: (limits.used_bytes, limits.log_bytes // 8 * 7),
+        lambda _state, _payload, limits: (limits.used_bytes, limits.log_bytes // 8 * 7),
         (*_TASKS, *_TALK, MemberJoined, SubgroupOpened),
     ),
     LimitRow(
         "bytes of the whole log",
         _LITTLE,
-        lambda _state, _new, limits: (limits.used_bytes, limits.log_bytes),
+        lambda _state, _payload, limits: (limits.used_bytes, limits.log_bytes),
         (InformTaskResult, Pass),
     ),
 )
@@ -111,10 +122,10 @@ LIMIT_ROWS = (
 _ROWS_OF = {kind: [row for row in LIMIT_ROWS if kind in row.kinds] for row in LIMIT_ROWS for kind in row.kinds}
 
 
-def exceeded_limit(state: GroupState, kind: Kind, limits: GroupLimits, new: Sequence[TaskSpec] = ()) -> IllegalEventError | None:
-    """Return the rejection of an event that exceeds a limit; without its new tasks, of any event of the kind."""
+def exceeded_limit(state: GroupState, kind: Kind, limits: GroupLimits, payload: Payload | None = None) -> IllegalEventError | None:
+    """Return the rejection of an event that exceeds a limit; without its payload, of any event of the kind."""
     for row in _ROWS_OF.get(kind, ()):
-        present, most = row.measure(state, new, limits)
+        present, most = row.measure(state, payload, limits)
         if present > most:
             return IllegalEventError(row.code, f"Too many {row.what}: {present:,}; at most {most:,} are allowed.")
     return None

@@ -99,7 +99,7 @@ def launch(_state: None, launched: GroupLaunched, _policy: Policy | None) -> Gro
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
     if policy is not None:
         return begin(state, policy, launched.at)
-    return state.model_copy(update=floor.granted(state, charter.owner, launched.at))
+    return state.model_copy(update=floor.granted(state, charter.owner, launched.at, state.patience_of(charter.owner)))
 
 
 def _ruled(charter: Charter) -> tuple[AgentId, ...]:
@@ -139,7 +139,7 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         if payload.next_speaker is not None:
             return floor.take_turn_and_grant(state, payload.next_speaker, said.at, monologue=remarks)
         votes = no_votes(state.turn + 1, said.message.header.sender, payload.question)
-        after, named = floor.take_turn(state, monologue=remarks), dict.fromkeys(payload.next_speakers)
+        after, named = floor.take_turn(state, monologue=remarks), {one: state.patience_of(one) for one in payload.next_speakers}
         return floor.gather(after, named, said.at, votes=votes, form=payload.question)
     sender, course = said.message.header.sender, state.course
     number = state.number_of(sender)
@@ -152,6 +152,8 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
     state = count_turn(state, policy, number, payload.fields, payload.writes, **spoken)
     scene = scene_of(policy, state)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
+    if not (names or policy.watchers):
+        return proceed(scene, said.at, go=payload.go, words=payload.content)
     then = Next(payload.go, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
     if policy.watchers and (due := deciding.watching(policy, scene.course, state.members[number], state.turns_taken)):
         return deciding.ask_watchers(scene, said.at, due, then)

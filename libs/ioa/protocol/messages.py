@@ -340,6 +340,8 @@ MAY_REJECT = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause, Conclu
 
 def rejects_of(payload: Payload) -> tuple[RejectedTask, ...]:
     """Return the rejections of a message, including the rejections of its conclusion."""
+    if isinstance(payload, Discussion):
+        return payload.rejects
     if isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None:
         return (*payload.rejects, *payload.conclusion.rejects)
     return payload.rejects if isinstance(payload, MAY_REJECT) else ()

@@ -549,6 +549,11 @@ class Node(PolicyPart):
         return next((way.judge for way in self.exits if way.judge is not None), None)
 
     @cached_property
+    def is_bare(self) -> bool:
+        """Whether no exit has a condition, and none is chosen."""
+        return all(way.is_bare for way in self.exits)
+
+    @cached_property
     def rules(self) -> tuple[Exit, ...]:
         """The exits that are taken when a condition holds."""
         return tuple([way for way in self.exits if way.by == "rule" and way.when is not None])

@@ -72,7 +72,7 @@ def count_entry(before: GroupState | None, event: Event, after: GroupState) -> N
 
 def _count_stage(before: GroupState | None, event: Event, after: GroupState) -> None:
     new = after.stage
-    if before is not None and isinstance(old := before.stage, Discussing | Asking | Gathering | Concluding):
+    if before is not None and isinstance(old := before.stage, (Discussing, Asking, Gathering, Concluding)):
         if after.turn != before.turn or type(new) is not type(old):
             floor_held.observe((event.at - old.since).total_seconds())
     if isinstance(new, Ended):

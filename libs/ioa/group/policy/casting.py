@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -18,13 +18,13 @@ class Cast(NamedTuple):
         places: All holders, in the order of the roles, then of joining; removed members keep their place.
         held: Holders that are not removed.
         living: Holders that are neither removed nor lost.
-        times: The longest timeout of each holder's roles in the node; None without one.
+        times: The longest timeout of each member's roles in the node, otherwise the patience on its card; None without both.
     """
 
     places: tuple[int, ...]
     held: tuple[int, ...]
     living: tuple[int, ...]
-    times: Mapping[int, timedelta | None]
+    times: tuple[timedelta | None, ...]
 
 
 class Scene(NamedTuple):
@@ -84,9 +84,9 @@ def _cast_of(policy: Policy, members: Sequence[Member], node: int) -> Cast:
     places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
     held = tuple([number for number in places if not members[number].removed])
     living = tuple([number for number in held if not members[number].lost])
-    times = {number: [policy.roles[role].timeout for role in roles if role in members[number].roles] for number in held}
-    longest = {number: max([time for time in some if time is not None], default=None) for number, some in times.items()}
-    return Cast(places, held, living, longest)
+    times = [(member, [policy.roles[role].timeout for role in roles if role in member.roles]) for member in members]
+    longest = [max([time for time in some if time is not None], default=member.patience) for member, some in times]
+    return Cast(places, held, living, tuple(longest))
 
 
 def members_in_order(

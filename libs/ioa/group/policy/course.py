@@ -54,7 +54,7 @@ def proceed(
     """
     if (way := way_out(scene, go)) is not None:
         return leave(scene, way, at, words, chosen=go is not None)
-    if open_ways := judged(scene, gathered=gathered):
+    if scene.node.judge is not None and (open_ways := judged(scene, gathered=gathered)):
         noted = scene if named is None else scene.with_course(nominated=named)
         asked = ask(noted, at, "exit", (*(way.to for way in open_ways), STAY), STAY)
         if asked is not None:
@@ -107,7 +107,7 @@ def ask(
         options=options,
         default=default,
         tries=scene.node.turns.tries if tries is None else tries,
-        until=floor.until(state, asked.agent_id, at, scene.policy.roles[role].timeout),
+        until=floor.until(state, at, scene.policy.roles[role].timeout or asked.patience),
         since=at,
     )
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
@@ -219,14 +219,10 @@ def enter(policy: Policy, state: GroupState, to: str | None, at: datetime, words
 def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
     course, number = state.course, policy.node_numbers[to]
     assert course is not None
-    kept = course.kept and (*course.kept[: course.node], course.turns, *course.kept[course.node + 1 :])
     changed: dict[str, Any] = {
         "node": number,
         "visits": _one_more(course.visits, number),
-        "turns": kept[number] if kept and policy.nodes[number].again == "continue" else 0,
-        "kept": kept,
-        "agenda": tuple([one for one in course.agenda if one != number]),
-        "done": tuple([one for one in course.done if one != number]),
+        "turns": 0,
         "taken": (0,) * len(state.members),
         "last": None,
         "opening": False,
@@ -234,6 +230,12 @@ def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
         "nominated": None,
         "watch": None,
     }
+    if course.kept:
+        changed["kept"] = kept = (*course.kept[: course.node], course.turns, *course.kept[course.node + 1 :])
+        changed["turns"] = kept[number] if policy.nodes[number].again == "continue" else 0
+    if course.agenda or course.done:
+        changed["agenda"] = tuple([one for one in course.agenda if one != number])
+        changed["done"] = tuple([one for one in course.done if one != number])
     if course.entered:
         changed["entered"] = (*course.entered[:number], state.turn + 1, *course.entered[number + 1 :])
     return state.model_copy(update={"course": course.model_copy(update=changed)})
@@ -261,7 +263,7 @@ def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
     state, course = scene.state, scene.course
     if course.opening is not opening:
         state = state.model_copy(update={"course": course.model_copy(update={"opening": opening})})
-    return floor.grant(state, scene.agent(speaker), at, scene.cast.times.get(speaker), speakers=1)
+    return floor.grant(state, scene.agent(speaker), at, scene.cast.times[speaker], speakers=1)
 
 
 def end_discussion(state: GroupState, at: datetime) -> GroupState:

@@ -176,11 +176,12 @@ def note_watchers(policy: Policy, state: GroupState, speaker: AgentId) -> GroupS
 def ask_watchers(scene: Scene, at: datetime, due: Sequence[int], then: Next) -> GroupState:
     """Ask the first of some watchers that is present and has an option; after the last one the group goes on."""
     for place, number in enumerate(due):
-        watched = scene.with_course(watch=Watch.of_valid(due=tuple(due[place:]), then=then))
         options = (NOTHING, *_steps(scene.policy.watchers[number], scene))
-        if len(options) > 1 and (asked := ask(watched, at, "watch", options, NOTHING)):
-            return asked
-    return go_on_after(scene.with_course(watch=None), at, then, None)
+        if len(options) > 1:
+            watched = scene.with_course(watch=Watch.of_valid(due=tuple(due[place:]), then=then))
+            if asked := ask(watched, at, "watch", options, NOTHING):
+                return asked
+    return go_on_after(scene if scene.course.watch is None else scene.with_course(watch=None), at, then, None)
 
 
 def ask_next_watcher(scene: Scene, at: datetime) -> GroupState:

@@ -32,7 +32,7 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
             return way
     if node.max is not None:
         return last_exit(scene) if scene.course.turns >= node.max else None
-    if all(way.is_bare for way in node.exits) and has_had(scene, 1):
+    if node.is_bare and has_had(scene, 1):
         return last_exit(scene)
     return None
 
@@ -171,7 +171,7 @@ def holds(when: Condition, scene: Scene) -> bool:
 def has_had(scene: Scene, rounds: int) -> bool:
     """Return whether all present members have had some turns in this visit; False if none is present."""
     taken = scene.course.taken
-    return bool(scene.present) and all(taken[number] >= rounds for number in scene.present)
+    return bool(scene.present) and min([taken[number] for number in scene.present]) >= rounds
 
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:

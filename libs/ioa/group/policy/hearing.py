@@ -18,15 +18,14 @@ from ioa.group.events import (
 from ioa.group.state import Asking, Concluding, Course, Discussing, Gathering, GroupState, Member, Task, Waiting
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
+    ASSIGNMENTS,
     TASK_REPORTS,
-    AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
     Discussion,
     Message,
     Pass,
-    SyncTaskAssignment,
     TaskQuestion,
     Thinking,
 )
@@ -57,6 +56,10 @@ def hears_all(policy: Policy, member: Member) -> bool:
     return not member.removed and not policy.hearing_all.isdisjoint(member.roles)
 
 
+_ENDS = (ConcludeGroupDiscussion, Conclusion)
+_TALK = (Discussion, Pass, Thinking)
+
+
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
     """Return the members that receive an event, in the order of joining; for a member that it removes it is the last event.
 
@@ -76,9 +79,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     if state.tasks and (task := _task_of(state, event)) is not None:
         return tuple(filter(lambda one: state.telling(one)(task), state.hearing))
     match event:
-        case Said(message=message) if not isinstance(state.stage, Concluding) and not isinstance(
-            message.payload, ConcludeGroupDiscussion | Conclusion
-        ):
+        case Said(message=message) if not (isinstance(state.stage, Concluding) or isinstance(message.payload, _ENDS)):
             told = _told(policy, state, course, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             told = frozenset([by])
@@ -97,7 +98,7 @@ def _in_order(policy: Policy, members: Sequence[Member], key: tuple[str, frozens
 def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
     """Return the members that know the tasks of an assignment: the members that hear its sender, and the assignees."""
     payload = message.payload
-    assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
+    assert isinstance(payload, ASSIGNMENTS)
     told = _hearing(policy, state, message.header.sender) | {task.assignee for task in payload.tasks}
     return tuple([one for one in state.hearing if one in told])
 
@@ -152,10 +153,11 @@ def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: Agent
         event: The event that the member receives.
         agent_id: The member.
     """
-    if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass | Thinking):
+    stage = state.stage
+    if not (isinstance(stage, Gathering) and isinstance(event, Said)):
         return False
-    header, stage = event.message.header, state.stage
-    if header.sender == agent_id or not isinstance(stage, Gathering) or header.turn < (stage.begun or state.turn):
+    header, payload = event.message.header, event.message.payload
+    if header.sender == agent_id or header.turn < (stage.begun or state.turn) or not isinstance(payload, _TALK):
         return False
     return agent_id in sitting_apart(policy, state)
 
@@ -187,14 +189,13 @@ def _told(policy: Policy, state: GroupState, course: Course, message: Message) -
     if isinstance(stage, Asking) and stage.about != "review":
         hinted = payload.members if isinstance(payload, Decision) and payload.choice == "hint" else ()
         return frozenset([sender, *hinted])
-    speaker = state.members[state.number_of(sender)]
-    if isinstance(stage, Asking) or (policy.reviews and is_draft(policy, state, speaker)):
+    if policy.reviews and (isinstance(stage, Asking) or is_draft(policy, state, state.members[state.number_of(sender)])):
         review = policy.nodes[course.node].review
         assert review is not None
         role = policy.role_numbers[review.by]
-        author = speaker if course.draft is None or not isinstance(stage, Asking) else state.members[course.draft.by]
-        return frozenset([author.agent_id, *(one.agent_id for one in state.members if role in one.roles)])
-    if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+        author = sender if course.draft is None or not isinstance(stage, Asking) else state.members[course.draft.by].agent_id
+        return frozenset([author, *(one.agent_id for one in state.members if role in one.roles)])
+    if isinstance(payload, ASSIGNMENTS):
         return frozenset(told_of_tasks(policy, state, message))
     told = _hearing(policy, state, sender)
     return told & {sender, *payload.to} if isinstance(payload, Discussion) and payload.to else told

@@ -86,9 +86,6 @@ def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hasha
     return (*key, me.roles, me.removed, agent_id if is_own else "")
 
 
-_NOTHING: Mapping[str, Any] = {}
-_BLANK, _BLANK_COURSE = GroupState.model_construct(**_NOTHING), Course.model_construct(**_NOTHING)
-"""A view is a copy of these with the allowed fields, because that is the fastest way to create one."""
 _KNOWN_TO_ALL = "comm_id goal_id user owner limits depth parent turn turns_taken nested_turns loans spent silences ruled".split()
 
 
@@ -99,7 +96,7 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     me = next((one for one in state.members if one.agent_id == agent_id), None) or Member(agent_id=agent_id)
     if not policy.hides or hears_all(policy, me):
         return _unanswered(state) if agent_id in sitting_apart(policy, state) else state
-    return _BLANK.model_copy(update={**_shared_with(policy, state, me), **_place_of(policy, state, me)})
+    return GroupState.of_valid(**_shared_with(policy, state, me), **_place_of(policy, state, me))
 
 
 def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any]:
@@ -162,17 +159,16 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         legal = offer(policy, state, me.agent_id, narrows=False)
         offered = legal and Choices(legal.next_speakers, legal.most_named, legal.go)
     is_reviewer = review is not None and policy.role_numbers[review.by] in me.roles
-    shown = {
-        "policy": "",
-        "leader": course.leader,
-        "node": course.node,
-        "visits": (),
-        "opening": course.opening and mine,
-        "offered": offered,
-        "struck": course.struck,
-        "draft": draft if draft is not None and (is_reviewer or state.members[draft.by] is me) else None,
-    }
-    return _BLANK_COURSE.model_copy(update=shown)
+    return Course.of_valid(
+        policy="",
+        leader=course.leader,
+        node=course.node,
+        visits=(),
+        opening=course.opening and mine,
+        offered=offered,
+        struck=course.struck,
+        draft=draft if draft is not None and (is_reviewer or state.members[draft.by] is me) else None,
+    )
 
 
 def _unanswered(state: GroupState) -> GroupState:
