@@ -143,7 +143,7 @@ def _done_after(scene: Scene) -> set[int]:
 
 
 def _branches(scene: Scene) -> set[int]:
-    """Return the nodes of a fork's branches: those that it leads to, and the following ones up to a node that waits for others."""
+    """Return the nodes of a fork's branches: its targets, and the nodes after them up to a node that waits for others."""
     policy, fork = scene.policy, scene.course.node
     forked = set(_forked(scene, only_open=False))
     found, left = {fork}, forked - {fork}
