@@ -35,14 +35,35 @@ def test_plain():
 def run(folder: Path, source: str, *options: str, environment: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """Run a file of tests in a pytest of its own, without this project's settings and with warnings as errors."""
     (folder / "test_it.py").write_text(_AGENT + source)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={folder}", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "filterwarnings=error",
+        f"--rootdir={folder}",
+        *options,
+    ]
     return subprocess.run([*command, str(folder)], cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_a_run_without_the_fixture_imports_nothing(tmp_path: Path) -> None:
     """A run without the fixture imports only small modules."""
     (tmp_path / "test_plain.py").write_text(_PLAIN)
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "--strict-markers", f"--rootdir={tmp_path}", *_BARE]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-o",
+        "filterwarnings=error",
+        "--strict-markers",
+        f"--rootdir={tmp_path}",
+        *_BARE,
+    ]
     done = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
