@@ -20,15 +20,6 @@ from ioa.protocol.messages import AsyncTaskAssignment, TaskOutcome
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, charter_of, planned
 
-A, S, P, C, E = (
-    "ASYNC_TASK_ASSIGNMENT",
-    "SYNC_TASK_ASSIGNMENT",
-    "PAUSE",
-    "CONCLUDE_GROUP_DISCUSSION",
-    "CONCLUSION",
-)
-
-
 SKIPPED = "- chart it (it uses a result that is missing)"
 
 
