@@ -60,15 +60,6 @@ class _Crew:
         return Some(raw="done")
 
 
-async def test_only_variable_of_a_crew_is_the_task(tmp_path: Path) -> None:
-    """It needs no `inputs`."""
-    answer = crewai("crew", crew := _Crew("question", "task_key"), description="Advises").function(
-        "why?", RecordingContext(tmp_path)
-    )
-    assert not isinstance(answer, str) and await answer == "done"
-    assert crew.given == {"question": "why?", "task": "why?", "task_id": "task-1", "task_key": "key-1"}
-
-
 async def test_variables_of_a_crew_are_given_by_inputs(tmp_path: Path) -> None:
     """Without `inputs`, several variables are an error that names them."""
     crew = _Crew("question", "place")

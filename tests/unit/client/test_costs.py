@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.cli.goals import call_table, cost_table
+from ioa.cli.goals import call_table
 from ioa.cli.output.terminal import Terminal
 from ioa.client.costs import DecisionCall, costs_by_purpose, decision_calls
 from ioa.protocol.decisions import ModelCall
@@ -52,15 +52,6 @@ def test_usage_by_purpose_adds_up_to_the_total() -> None:
     parts = {"form": tokens(5), "speak": tokens(2_100)}
     assert costs_by_purpose(turn_calls(), tokens(2_112)) == parts | {"other": tokens(7)}
     assert costs_by_purpose(turn_calls(), NOTHING) == parts
-
-
-def test_cost_table_has_a_row_per_purpose(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tokens and cost are in columns."""
-    Terminal(as_json=False).print(cost_table(costs_by_purpose(turn_calls(), NOTHING)))
-    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
-        ["form", "5", "0", "0", "5e-06"],
-        ["speak", "2,100", "0", "0", "0.0021"],
-    ]
 
 
 def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

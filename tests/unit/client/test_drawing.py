@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from ioa.client.drawing import draw_group, draw_policy
@@ -12,7 +10,7 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.team import read_toml
 from tests.unit.group.scenario import launched, launched_under
-from tests.unit.protocol.policies import SHIPPED, any_policy
+from tests.unit.protocol.policies import SHIPPED
 
 
 def test_a_debate_is_drawn() -> None:
@@ -41,12 +39,3 @@ def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:
     assert draw_group(ended) == draw_policy(policy)
     with pytest.raises(InvalidInputError, match="No policy leads the group room"):
         draw_group(GroupSnapshot(seq=1, state=launched("ada", "bob").state, charter=None))
-
-
-def test_each_exit_is_one_arrow() -> None:
-    """And a node without an exit leads to the end."""
-    choose = random.Random(3).choice
-    for _ in range(50):
-        policy = any_policy(choose)
-        arrows = sum("-->" in line for line in draw_policy(policy).splitlines())
-        assert arrows == 1 + sum(max(1, len(node.exits)) for node in policy.nodes)
