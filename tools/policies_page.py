@@ -32,7 +32,7 @@ from ioa.protocol.policy import (
     Turns,
     Watcher,
 )
-from ioa.protocol.team import MAX_TURNS, MAX_VALUES
+from ioa.protocol.team_file import MAX_TURNS, MAX_VALUES
 from ioa.protocol.teams.checker import MAX_POLICY_BYTES, MAX_STATE_BYTES
 from tools.generated import write_or_check
 from tools.protocol_page import meanings_of

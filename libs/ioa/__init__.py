@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ioa.hosting.agent import Agent, ModelAgent
     from ioa.hosting.connecting import connect
     from ioa.hosting.serving import serving
-    from ioa.hosting.team import Team
+    from ioa.hosting.team_builder import Team
     from ioa.ports.chat_model import ChatMessage, Tool
     from ioa.protocol.goal_order import GoalOrder
     from ioa.protocol.goals import GoalResult
@@ -73,7 +73,7 @@ _HOMES = {
     "InputFile": "ioa.agent.task_context",
     "ModelAgent": "ioa.hosting.agent",
     "TaskContext": "ioa.agent.task_context",
-    "Team": "ioa.hosting.team",
+    "Team": "ioa.hosting.team_builder",
     "Tool": "ioa.ports.chat_model",
     "TurnView": "ioa.agent.turn_view",
     "UpstreamResult": "ioa.agent.task_context",

@@ -118,7 +118,7 @@ def quorum(question: str, *, of: int, need: int) -> Guard:
         raise InvalidInputError(f"{need} of {of} critics cannot approve.", hint="Give 1 <= need <= of.")
 
     async def check(call: Call, ctx: TaskContext) -> str | None:
-        from ioa.agent.model.prompts import excerpt  # only needed with a model
+        from ioa.agent.model.prompt_templates import excerpt  # only needed with a model
 
         arguments = _json(call).replace("<", "\\u003c")  # it closes no tag
         shown = [fenced("goal", excerpt(ctx.goal, _MAX_GOAL_BYTES)), fenced("call", f"{call.name} {arguments}")]

@@ -34,7 +34,7 @@ from ioa_gateway.caller import Caller
 from ioa_gateway.open_items import OpenItem, open_items
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.problems import problem_of
-from ioa_gateway.sse import HEARTBEAT, encode_event
+from ioa_gateway.sse_encoding import HEARTBEAT, encode_event
 
 _PAGE_ENTRIES, _PAGE_BYTES, _MAX_REPORTS = 100, 250_000, 100
 """Maximum entries and bytes of a page, and progress reports that wait for a follower; further reports are dropped."""

@@ -15,7 +15,7 @@ from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard, why_not_drafted
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting
-from ioa.protocol.team import Filling, TeamSpec
+from ioa.protocol.team_file import Filling, TeamSpec
 
 
 async def cast_team_of_task(team: TeamSpec, task: ParentTask, assignee: AgentId, discovery: Discovery) -> tuple[Casting, ...]:

@@ -12,7 +12,7 @@ from ioa.group.state import MAX_MEMBERS, Charter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.policy import Casting
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team_file import TeamSpec
 
 CARDS_BYTES = 500_000
 """Maximum bytes of all cards of a charter; the cards of large teams are abridged."""

@@ -36,7 +36,7 @@ from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.setup.tickets import is_ticket
-from ioa.protocol.team import TeamSpec, is_seat
+from ioa.protocol.team_file import TeamSpec, is_seat
 from ioa.protocol.teams.checker import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.teams.stored_teams import TeamReference
 from ioa.protocol.texts import shortened

@@ -24,7 +24,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
-from ioa.protocol.team import read_toml
+from ioa.protocol.team_file import read_toml
 from ioa.protocol.usage import Usage
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import say

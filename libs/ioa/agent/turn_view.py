@@ -34,7 +34,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import FieldValue
-from ioa.protocol.team import field_of
+from ioa.protocol.team_file import field_of
 
 if TYPE_CHECKING:
     from ioa.agent.task_context import InputFile

@@ -31,7 +31,7 @@ from ioa.protocol.goals import ForcedReason, GoalResult, GoalTerms
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, UserId
 from ioa.protocol.messages import Question
 from ioa.protocol.model import Model
-from ioa.protocol.team import is_seat, person_of
+from ioa.protocol.team_file import is_seat, person_of
 from ioa.protocol.usage import NOTHING, Usage
 
 Instant = Annotated[

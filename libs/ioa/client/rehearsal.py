@@ -30,7 +30,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId
 from ioa.protocol.messages import Header, Message, Payload, Phase
 from ioa.protocol.policy import Casting, Policy, listed
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team_file import TeamSpec
 from ioa.protocol.texts import in_words
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -23,7 +23,7 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
 from ioa.protocol.policy import END, FieldKind, FormField, Guard, Policy
-from ioa.protocol.team import person_of
+from ioa.protocol.team_file import person_of
 from ioa.protocol.texts import shortened
 
 _PAGE_ENTRIES = 32

@@ -22,7 +22,7 @@ from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, own_id
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import CallerStatus, Document
 from ioa_gateway.pagination import EntryPage, page_of
-from ioa_gateway.sse import text_of
+from ioa_gateway.sse_encoding import text_of
 
 _HISTORY = 500
 """Maximum entries of a task, the last ones."""

@@ -26,7 +26,7 @@ from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal
 from ioa_gateway.problems import problem_of
-from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
+from ioa_gateway.sse_encoding import EVENTS, HEARTBEAT, encode_event, text_of
 
 Event = dict[str, Any]
 

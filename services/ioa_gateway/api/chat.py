@@ -28,7 +28,7 @@ from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import NETWORK, ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import CallerStatus, follow_goal
 from ioa_gateway.problems import GoalFailedError, chat_error, problem_of
-from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
+from ioa_gateway.sse_encoding import EVENTS, HEARTBEAT, encode_event
 
 _QUESTION = re.compile(r"\(question ([\w.-]+)\)\s*$")
 """The end of an answer that is a question of a goal, with the item of the question."""

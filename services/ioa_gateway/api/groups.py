@@ -19,7 +19,7 @@ from ioa.protocol.operation.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
 from ioa_gateway.context import KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of
-from ioa_gateway.sse import EVENTS
+from ioa_gateway.sse_encoding import EVENTS
 from ioa_gateway.trace_export import read_trace
 
 MAX_ENTRIES = 500

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Query
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import Time
-from ioa.protocol.team import document_of, team_of
+from ioa.protocol.team_file import document_of, team_of
 from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamReference, TeamRow, VersionNumber, team_name
 from ioa_gateway.context import ReadCall, TeamsCall
 

@@ -37,7 +37,7 @@ from ioa_gateway.context import ApiCall
 from ioa_gateway.mcp.answers import FoundAgent, FoundAgents, GoalProgress, Started
 from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal, read_status
 from ioa_gateway.pagination import EntryPage, page_of
-from ioa_gateway.sse import text_of
+from ioa_gateway.sse_encoding import text_of
 
 _MAX_WAIT_SECONDS, _MAX_TURNS = 50, 40
 _MAX_FILE_BYTES = 2_000_000

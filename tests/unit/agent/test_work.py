@@ -29,7 +29,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
-from ioa.protocol.team import team_of
+from ioa.protocol.team_file import team_of
 from ioa.protocol.teams.stored_teams import PutTeam
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa_gateway.sse import text_of
+from ioa_gateway.sse_encoding import text_of
 from tests.unit.gateway.golden_tasks import RECORD, content
 
 

@@ -24,7 +24,7 @@ from ioa.protocol.messages import (
     Payload,
 )
 from ioa.protocol.policy import FieldValue, Policy
-from ioa.protocol.team import team_of
+from ioa.protocol.team_file import team_of
 from tests.rig.cases import cases
 from tests.unit.group.scenario import COMM, Scenario, launched_under, said
 

@@ -48,7 +48,7 @@ from ioa.protocol.messages import (
     TaskQuestion,
 )
 from ioa.protocol.policy import END, MAX_FIELD_CHARS, FieldValue, FormField, Policy
-from ioa.protocol.team import read_toml
+from ioa.protocol.team_file import read_toml
 from ioa.protocol.teams.checker import state_bytes
 from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft

@@ -39,7 +39,7 @@ from ioa.protocol.setup.files import (
     stream_in_pieces,
     whole,
 )
-from ioa.protocol.team import team_of
+from ioa.protocol.team_file import team_of
 from ioa.protocol.teams.stored_teams import PutTeam
 from ioa_groups.files import INTERRUPTED_AFTER
 from ioa_groups.parts import GroupParts

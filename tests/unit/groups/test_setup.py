@@ -33,7 +33,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.registry import Register
 from ioa.protocol.setup.open_groups import OpenGroup
-from ioa.protocol.team import team_of
+from ioa.protocol.team_file import team_of
 from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 

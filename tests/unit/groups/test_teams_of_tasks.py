@@ -16,7 +16,7 @@ from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.ids import LOCAL, TaskId, UserId
 from ioa.protocol.messages import SyncTaskAssignment, TaskSpec
 from ioa.protocol.registry import Register
-from ioa.protocol.team import TeamSpec, team_of
+from ioa.protocol.team_file import TeamSpec, team_of
 from ioa.protocol.teams.stored_teams import PutTeam
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane

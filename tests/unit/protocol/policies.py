@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ioa.protocol.policy import Node, Policy
-from ioa.protocol.team import Filling, TeamSpec, seat_of
+from ioa.protocol.team_file import Filling, TeamSpec, seat_of
 from ioa.protocol.teams.checker import check
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ from ioa.protocol.registry import Register, Session
 from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.setup.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.subjects import say
-from ioa.protocol.team import TeamSpec, team_of
+from ioa.protocol.team_file import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock

@@ -53,7 +53,7 @@ from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.operation.status import AskStoreStanding, Prune, Pruned, StoreStanding
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
 from ioa.protocol.setup import files, reads
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team_file import TeamSpec
 from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 
 _FULL_RETRY_AFTER = timedelta(minutes=1)

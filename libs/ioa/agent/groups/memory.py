@@ -135,7 +135,7 @@ class Memories:
         """
         if self._chat is None:
             raise ModelError("The agent has no language model that can write a summary.")
-        from ioa.agent.model.prompts import fill  # needed with a model only
+        from ioa.agent.model.prompt_templates import fill  # needed with a model only
 
         text = fill(
             "summary",

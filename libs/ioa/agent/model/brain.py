@@ -17,7 +17,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.model import context
+from ioa.agent.model import turn_prompt
 from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswerError, Sleep
@@ -33,7 +33,7 @@ from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Conclusion, Decision, Pass, PassCause
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team_file import TeamSpec
 from ioa.protocol.usage import Usage
 
 _MAX_WHY_CHARS = 1_000
@@ -180,8 +180,8 @@ class ModelBrain:
         dialogue = Dialogue(
             self._adviser,
             "decide" if decision == "decide" else "speak",
-            context.rules(view),
-            context.chat(view, context.turn_tail(view)),
+            turn_prompt.rules(view),
+            turn_prompt.chat(view, turn_prompt.turn_tail(view)),
             view.meter,
             _about(view),
             reader=Reader(view),

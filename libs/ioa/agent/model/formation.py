@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from ioa.agent.model import context
+from ioa.agent.model import turn_prompt
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
 from ioa.agent.model.dialogue import Adviser, Dialogue
-from ioa.agent.model.prompts import below, fill, line_of
+from ioa.agent.model.prompt_templates import below, fill, line_of
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import fenced
 from ioa.group.state import MAX_MEMBERS
@@ -48,7 +48,7 @@ class Findings:
     def lines(self, room: int) -> str:
         """Return the hits of each need, best first; an agent is described at its first place."""
         lines, described, me = list[str](), {self.mission.me.agent_id}, self.mission.me.agent_id
-        share = context.bytes_per_agent(room, len(self.cards))
+        share = turn_prompt.bytes_per_agent(room, len(self.cards))
         for hits in self.found:
             is_goal = hits.need.text == self.mission.text.strip()
             lines += ["<need>", "(the goal)" if is_goal else line_of(hits.need.text, _MAX_NEED_BYTES), "</need>"]
@@ -94,9 +94,9 @@ async def _next_step(
     def messages(room: int) -> list[ChatMessage]:
         text = below(
             f"You are {mission.me.agent_id}:",
-            fenced("agent", context.agent_line(mission.me)),
-            context.goal(mission.text, room // 2),
-            context.inputs(mission.inputs),
+            fenced("agent", turn_prompt.agent_line(mission.me)),
+            turn_prompt.goal(mission.text, room // 2),
+            turn_prompt.inputs(mission.inputs),
             fenced("contacts", "\n".join(known)),
             findings.lines(room),
             "" if may_search else _CLOSED,
@@ -120,7 +120,7 @@ async def _next_step(
 
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     record, load = hit.record, hit.load
-    about = context.agent_line(hit.card, share) if is_new else f"{hit.card.agent_id}: see above"
+    about = turn_prompt.agent_line(hit.card, share) if is_new else f"{hit.card.agent_id}: see above"
     matched = f"“{line_of(hit.matched_example, share)}”" if hit.matched_example else ""
     facts = ["this is you"] if hit.card.agent_id == me else []
     facts += [f"similarity {hit.similarity:.2f}"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ioa.agent.model import context
+from ioa.agent.model import turn_prompt
 from ioa.agent.model.answers import NoPolicy, Planning
 from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.formation import Findings
-from ioa.agent.model.prompts import below, fill
+from ioa.agent.model.prompt_templates import below, fill
 from ioa.ports.brain import Mission, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS
-from ioa.protocol.team import MAX_GOAL_CHARS, TeamSpec, read_toml
+from ioa.protocol.team_file import MAX_GOAL_CHARS, TeamSpec, read_toml
 
 
 async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> TeamSpec | None:
@@ -24,7 +24,7 @@ async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> Tea
     await findings.search([mission.text.strip()[:MAX_NEED_CHARS]])
 
     def messages(room: int) -> list[ChatMessage]:
-        goal, inputs = context.goal(mission.text, room // 2), context.inputs(mission.inputs)
+        goal, inputs = turn_prompt.goal(mission.text, room // 2), turn_prompt.inputs(mission.inputs)
         return [ChatMessage("user", below(goal, inputs, findings.lines(room), "Plan the team that reaches this goal."))]
 
     async def build(said: Planning) -> TeamSpec | None:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
-from ioa.agent.model.context import written_time
-from ioa.agent.model.prompts import below, excerpt, fill
+from ioa.agent.model.prompt_templates import below, excerpt, fill
+from ioa.agent.model.turn_prompt import written_time
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.errors import TaskError

@@ -15,7 +15,7 @@ from pathlib import Path
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Formation, Speech
-from ioa.agent.model.prompts import fill
+from ioa.agent.model.prompt_templates import fill
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Charter, Limits, Loan, ParentTask
 from ioa.ports.brain import Contact, Mission

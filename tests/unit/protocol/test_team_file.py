@@ -10,7 +10,7 @@ import pytest
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Exit, Opening, Policy, Turns
-from ioa.protocol.team import Filling, TeamError, document_of, field_of, read_json, read_toml, team_of, to_toml
+from ioa.protocol.team_file import Filling, TeamError, document_of, field_of, read_json, read_toml, team_of, to_toml
 from tests.rig.cases import cases
 from tests.unit.protocol.policies import SHIPPED, any_team
 

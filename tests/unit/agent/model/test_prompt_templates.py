@@ -9,7 +9,7 @@ import pytest
 
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import cut, excerpt, fill
+from ioa.agent.model.prompt_templates import cut, excerpt, fill
 from ioa.foreign_text import defused
 from ioa.ports.chat_model import PromptTooLongError
 from ioa.protocol.ids import AgentId
