@@ -54,11 +54,6 @@ class Caller:
         """Whether one of these agents is the seat of a person that the caller may answer for."""
         return any(is_seat(AgentId(one)) and self.answers_for(person_of(AgentId(one))) for one in agents)
 
-    def check_person(self, person: str) -> None:
-        """Raise `ForbiddenError` unless the caller may answer for a person."""
-        if not self.answers_for(person):
-            self.check(f"seats:{person}")
-
     def goal_id(self, entrance: str, *texts: str) -> GoalId:
         """Derive the id of a goal from the caller's key and some texts. It begins with the letter of the protocol, `entrance`."""
         digest = hashlib.sha256(json.dumps([self.key_id, *texts]).encode()).hexdigest()

@@ -257,7 +257,9 @@ class EventStreams:
                 items = frozenset([item async for group in open_groups(self._system) for item in open_items(group.state)])
             changed, known = items ^ known, items
             for follower in feed.followers:
-                if _WAITING not in follower.events and any(_is_for(follower.caller, item) for item in changed):
+                caller = follower.caller
+                concerns = [caller.answers_for(one.person) if one.person else one.user == caller.user for one in changed]
+                if any(concerns) and _WAITING not in follower.events:
                     follower.events.append(_WAITING)
                     follower.news.set()
 
@@ -279,11 +281,6 @@ class EventStreams:
                 with suppress(TimeoutError):
                     async with fail_after(_LOOK.total_seconds()):
                         await changed.wait()
-
-
-def _is_for(caller: Caller, item: OpenItem) -> bool:
-    """Whether a caller may answer an item."""
-    return caller.answers_for(item.person) if item.person else item.user == caller.user
 
 
 @asynccontextmanager

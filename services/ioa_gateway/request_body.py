@@ -50,10 +50,10 @@ async def read_json(receive: Receive, *, rejects: bool) -> Receive:
     """
     body = [await Request({"type": "http"}, receive).body()]
     try:
-        parse_json(body[0] or b"null")
-    except InvalidInputError:
+        from_json(body[0] or b"null", allow_inf_nan=False)
+    except ValueError as error:
         if rejects:
-            raise
+            raise InvalidInputError(f"The body is no JSON: {error}.") from None
         body = [b""]
 
     async def receive_again() -> Message:
@@ -62,11 +62,3 @@ async def read_json(receive: Receive, *, rejects: bool) -> Receive:
         return await receive()
 
     return receive_again
-
-
-def parse_json(data: bytes) -> object:
-    """Parse JSON, or raise `InvalidInputError`."""
-    try:
-        return from_json(data, allow_inf_nan=False)
-    except ValueError as error:
-        raise InvalidInputError(f"The body is no JSON: {error}.") from None

@@ -108,11 +108,7 @@ async def launch(
 
 @router.post("/goals/{goal_id}/rerun", status_code=201, responses=_LAUNCHED)
 async def rerun(
-    call: ReadLaunchCall,
-    name: GoalPath,
-    order: RerunOrder,
-    response: Response,
-    idempotency_key: IdempotencyKey = None,
+    call: ReadLaunchCall, name: GoalPath, order: RerunOrder, response: Response, idempotency_key: IdempotencyKey = None
 ) -> LaunchedDocument:
     """Launch a new goal that continues a goal up to one message, with this message replaced."""
     return await _launch(call, await order_rerun(call.client, name, order.at, order.message), idempotency_key, response)

@@ -14,7 +14,7 @@ _MAX_BYTES = 40 * 1024**2
 
 
 async def test_500_followers_need_40_megabytes_and_receive_the_log(tmp_path: Path) -> None:
-    """The followers share one reader, and their queues share the events."""
+    """The followers share one reader, and each page of the log."""
     memory, are_complete = await follow_with_many(tmp_path, followers=500, messages=200)
     print(f"500 followers: {memory / 1024**2:.0f} MB")
     assert are_complete

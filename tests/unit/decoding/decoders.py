@@ -37,7 +37,6 @@ from ioa.protocol.setup.files import PutFile
 from ioa.protocol.team_file import read_json, read_toml
 from ioa.protocol.teams.stored_teams import PutTeam
 from ioa.telemetry.logs import hide_secrets
-from ioa_gateway.request_body import parse_json
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
 _GOAL = GoalId("g1")
@@ -109,7 +108,6 @@ def _read_completion(data: bytes) -> object:
 DECODERS = (
     *_requests(),
     Decoder("goals", parse_goal, "JSON", _EXAMPLES["goal"]),
-    Decoder("HTTP bodies", parse_json, "JSON", _EXAMPLES["goal"]),
     Decoder("team files as JSON", lambda data: read_json(data.decode("utf-8", "replace")), "JSON", _EXAMPLES["team"]),
     _text("team files as TOML", read_toml, 'team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n'),
     Decoder("model completions", _read_completion, "JSON", _EXAMPLES["completion"], errors=(UnansweredError,)),
