@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal
@@ -225,15 +226,15 @@ def many() -> list[IndexEntry]:
     ]
 
 
-async def test_large_index_warns_and_stays_exact(many: list[IndexEntry], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_large_index_warns_and_stays_exact(many: list[IndexEntry]) -> None:
     """Above the recommended size one warning names the setting for Qdrant, and searches are still exact."""
     index = ExactIndex(DIMENSION)
     await index.put(many)
-    before = capsys.readouterr().out
-    await index.put([entry("near")])
-    await index.put([entry("last", UP)])
+    with capture_logs() as lines:
+        await index.put([entry("near")])
+        await index.put([entry("last", UP)])
     assert await found(index, query(limit=1)) == ["near"]
-    assert ("IOA_QDRANT_URL" in before, capsys.readouterr().out.count("IOA_QDRANT_URL")) == (False, 1)
+    assert [(line["event"], "IOA_QDRANT_URL" in line["hint"]) for line in lines] == [("index_is_large", True)]
 
 
 async def test_a_missing_server_is_unavailable() -> None:
