@@ -40,7 +40,7 @@ from tests.unit.protocol.policies import SHIPPED
 _MEMBERS = 4
 _TASKS_BEFORE = 40
 _WARM_UP_TURNS, _MOST_TURNS = 200, 10_000
-MOST_STEP_US, MOST_VIEW_US, MOST_TURN_MS = 70, 35, 0.4
+MOST_FREE_STEP_US, MOST_STEP_US, MOST_VIEW_US, MOST_TURN_MS = 13, 20, 35, 0.4
 MOST_ADDED, MOST_POLICY, MOST_FIRINGS, MOST_GROWTH = 420, 3_072, 33, 100
 """The aims of the design."""
 
@@ -142,8 +142,9 @@ def step_rows(games: Sequence[Sequence[Scenario]], runs: int) -> Iterator[Row]:
     for one, us in zip(led, taken, strict=True):
         by_hearing["not all hear all" if one.policy and one.policy.hides else "all hear all"].append(us)
     split = ", ".join(f"{statistics.mean(some):.0f} where {where}" for where, some in sorted(by_hearing.items()))
-    yield Row("step, free", f"{free_mean:.0f} µs of {len(beside)} messages", "")
-    yield Row("step, under a policy", f"{mean:.0f} µs of {len(taken)}; {split}", f"{MOST_STEP_US} µs", mean <= MOST_STEP_US)
+    free_aim = f"{MOST_FREE_STEP_US} µs", free_mean <= MOST_FREE_STEP_US
+    yield Row("step, free", f"{free_mean:.1f} µs of {len(beside)} messages", *free_aim)
+    yield Row("step, under a policy", f"{mean:.1f} µs of {len(taken)}; {split}", f"{MOST_STEP_US} µs", mean <= MOST_STEP_US)
 
 
 def size_rows(games: Sequence[Sequence[Scenario]], specs: Mapping[str, TeamSpec], tasks: int) -> Iterator[Row]:

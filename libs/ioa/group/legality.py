@@ -441,13 +441,13 @@ def _check_question(offered: Offer, said: Discussion) -> None:
 
 def _check_content(offered: Offer, said: Discussion) -> None:
     """Reject a message whose addressees, words, fields or board texts the node does not permit."""
-    if wrong := [name for name in said.to if name not in offered.addressees]:
+    if said.to and (wrong := [name for name in said.to if name not in offered.addressees]):
         heard = f"hearers: {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
     _check_guards(offered, said)
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
-    if unknown := [name for name in said.writes if name not in offered.writes]:
+    if said.writes and (unknown := [name for name in said.writes if name not in offered.writes]):
         known = f"choose of {', '.join(offered.writes)}" if offered.writes else "leave `writes` out"
         raise IllegalEventError(RejectionCode.BAD_FORM, f"No text {', '.join(unknown)} of the board is written here; {known}.")
 

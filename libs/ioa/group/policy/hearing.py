@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 from ioa.group.events import (
     Event,
@@ -103,35 +102,29 @@ def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[
     return tuple([one for one in state.hearing if one in told])
 
 
-class _Place(NamedTuple):
-    """A node, and if its parallel messages are never heard by their speakers, the member that may hear them all the same."""
-
-    node: int
-    is_apart: bool
-    hub: AgentId | None
+_Place = tuple[int, AgentId | None, bool]
+"""A node, the hub that asked its speakers, and whether parallel messages in it are perhaps never heard by other speakers."""
 
 
 def _place_of(policy: Policy, state: GroupState) -> _Place:
     course, stage = state.course, state.stage
     assert course is not None
     if not isinstance(stage, Gathering) or policy.nodes[course.node].turns.peers != "never":
-        return _Place(course.node, is_apart=False, hub=None)
-    return _Place(course.node, is_apart=True, hub=None if stage.votes is None else stage.votes.by)
+        return course.node, None, False
+    return course.node, None if stage.votes is None else stage.votes.by, True
 
 
 def hearing(policy: Policy, place: _Place, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
-    """Select the members that hear the message of a speaker.
-
-    Parallel messages are perhaps never heard by the other speakers of the node.
-    """
-    roles = policy.hearers(place.node, speaker.roles)
-    apart = policy.speaking[place.node] if place.is_apart else ()
+    """Select the members that hear the message of a speaker."""
+    node, hub, is_apart = place
+    roles = policy.hearers(node, speaker.roles)
+    apart = policy.speaking[node] if is_apart else ()
 
     def hears(one: Member) -> bool:
         if one.agent_id == speaker.agent_id or hears_all(policy, one):
             return not one.removed
         is_reached = roles is None or not roles.isdisjoint(one.roles)
-        return is_reached and not one.removed and (one.agent_id == place.hub or not set(apart).intersection(one.roles))
+        return is_reached and not one.removed and (one.agent_id == hub or not set(apart).intersection(one.roles))
 
     return list(filter(hears, among))
 

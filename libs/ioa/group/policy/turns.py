@@ -39,7 +39,7 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
         return _drawn(scene)
     if scene.node.turns.follow and (follower := _follower(scene)) is not None:
         return follower
-    hub = present_hub(scene)
+    hub = present_hub(scene) if scene.node.turns.mode == "hub" else None
     if hub is not None and (last != hub or (named is not None and named not in scene.present)):
         return hub
     if named in scene.present:

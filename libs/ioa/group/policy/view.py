@@ -86,6 +86,9 @@ def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hasha
     return (*key, me.roles, me.removed, agent_id if is_own else "")
 
 
+_NOTHING: Mapping[str, Any] = {}
+_BLANK = GroupState.model_construct(**_NOTHING)
+"""A view is a copy of this state with the allowed fields, in their order."""
 _KNOWN_TO_ALL = "comm_id goal_id user owner limits depth parent turn turns_taken nested_turns loans spent silences ruled".split()
 
 
@@ -96,7 +99,7 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     me = next((one for one in state.members if one.agent_id == agent_id), None) or Member(agent_id=agent_id)
     if not policy.hides or hears_all(policy, me):
         return _unanswered(state) if agent_id in sitting_apart(policy, state) else state
-    return GroupState.of_valid(**_shared_with(policy, state, me), **_place_of(policy, state, me))
+    return _BLANK.model_copy(update={**_shared_with(policy, state, me), **_place_of(policy, state, me)})
 
 
 def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any]:
