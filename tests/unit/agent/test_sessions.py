@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.agent import agent_runtime
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
+from ioa.protocol.ids import AgentId, SessionId, comm_id_of_goal
+from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
-from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
-from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
+from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, working
 from tests.unit.agent.test_work import Running
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
@@ -77,14 +77,6 @@ async def _refusal(company: Company) -> ConflictError | None:
     assert member.running is not None
     await asyncio.wait([member.running])
     return member.refusal
-
-
-def _waiting(began: list[str], let_go: threading.Event) -> Callable[[str], str]:
-    def wait(words: str) -> str:
-        began.append(words)
-        return str(let_go.wait(30))
-
-    return wait
 
 
 async def test_each_start_has_a_session_and_names_the_previous_one(company: Company, fences: Fences) -> None:
@@ -179,33 +171,26 @@ async def test_agent_without_a_working_store_is_offline_until_it_works(company: 
     assert (line["agent_id"], line["why"]) == ("lead", "its memory does not answer")
 
 
-async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work(company: Company) -> None:
-    """Four hanging tasks are cancelled, and four, and one: then the agent is offline, until they end after all."""
-    let_go, began = threading.Event(), list[str]()
-    tasks = tuple(task(f"t{number}") for number in range(1, 4))
-    brain = ScriptedBrain(
-        teams=list(one_task().teams) * 4,
-        utterances=[SyncTaskAssignment(tasks=tasks)] * 3 + [ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="done")],
-    )
-    await company.start(working(_waiting(began, let_go)))
-    await company.start(idle("lead"), brain)
-    worker = company.members["worker"].client
-    assert worker is not None
+async def test_agent_with_too_many_hanging_functions_is_offline_until_they_end(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cancelled functions count as long as they run."""
+    monkeypatch.setattr(agent_runtime, "_MAX_STOPPING", 0)
+    let_go, began = threading.Event(), threading.Event()
+
+    def hang(words: str) -> str:
+        began.set()
+        return str(let_go.wait(30))
+
+    await company.give_task(hang)
     try:
-        for number in range(3):
-            goal = GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")})
-            room = await company.network.offer(goal)
-            await eventually(lambda: company.network.load(WORKER).tasks == 3)
-            await eventually(lambda: len(began) == 3 * (number + 1))  # noqa: B023
-            online = company.network.is_online(WORKER)
-            await company.network.cancel(room)
-            await eventually(lambda: worker._runner.stopping == 3 * (number + 1))  # noqa: B023
+        await eventually(began.is_set)
+        online = company.network.is_online(WORKER)
+        await company.network.cancel(ROOM)
         await eventually(lambda: not company.network.is_online(WORKER))
     finally:
         let_go.set()
-
-    assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker._runner.stopping) == (True, True, 0)
+    assert (online, await eventually(lambda: company.network.is_online(WORKER))) == (True, True)
 
 
 async def test_entry_pushed_before_the_registration_does_not_end_the_agent(
