@@ -62,7 +62,7 @@ class Keyring:
             self._secret = self._run + await self._store.cookie_secret()
         for timeout, caller in self._requests.items():
             is_over = caller.session is not None and self._key_of_session(caller.session) is None
-            if is_over or self.holder(caller.key_id) is None:
+            if (is_over or self.holder(caller.key_id) is None) and not timeout.expired():  # a request can end slowly
                 timeout.reschedule(0)
 
     async def follow(self) -> None:

@@ -12,7 +12,9 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from ioa.errors import UnauthenticatedError
 from ioa.protocol.operation.api_keys import KeyId, LoginToken, digest_of_secret, written_key
+from ioa_gateway.auth import Keyring
 from ioa_gateway.limits import MAX_REQUESTS
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
@@ -129,6 +131,32 @@ async def test_body_that_ends_after_the_revocation_of_its_key_is_rejected(
         revoked.set()
     assert {route: one.result() for route, one in sending.items()} == dict.fromkeys(with_body, 401)
     assert ((await http.get("/goals")).json()["goals"], (await plane.client.stored()).owners) == ([], ())
+
+
+async def test_request_that_ends_slowly_after_a_revocation_does_not_stop_reads_of_keys(door: Door) -> None:
+    """The keys are read several times while the cancelled request still cleans up."""
+    await door.keys.put(key("thief"))
+    keyring, begun, ends = Keyring(door.keys, door.clock.now), asyncio.Event(), asyncio.Event()
+    caller = await keyring.holder_of(written_key(KeyId("thief"), SECRET))
+
+    async def serve() -> None:
+        async with keyring.cancel_on_revocation(caller):
+            try:
+                begun.set()
+                await asyncio.Event().wait()
+            finally:
+                begun.clear()
+                await ends.wait()
+
+    request = asyncio.create_task(serve())
+    await begun.wait()
+    await door.keys.remove(KeyId("thief"))
+    await keyring.read()
+    await eventually(lambda: begun, lambda waiting: not waiting.is_set())
+    await keyring.read()
+    ends.set()
+    with pytest.raises(UnauthenticatedError):
+        await request
 
 
 async def test_session_is_limited_to_the_page_and_its_lifetime(http: httpx.AsyncClient, door: Door, members: Members) -> None:
