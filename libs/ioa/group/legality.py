@@ -174,11 +174,10 @@ def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: 
         return Offer(say=None if opens is None else opens.say)
     if course.draft is not None and course.draft.passed:
         return Offer(again=course.draft.digest)
-    number = state.number_of(agent_id)
-    offered = policy.of_members(("offer", course.node, number), state.members, _fixed_offer)
+    offered = policy.of_members(("offer", course.node, agent_id), state.members, _fixed_offer)
     if not (chooses or narrows):
         return offered
-    chosen = course.offered or _choices(scene_of(policy, state), number)
+    chosen = course.offered or _choices(scene_of(policy, state), state.number_of(agent_id))
     return offered._replace(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
@@ -189,9 +188,9 @@ def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: 
     )
 
 
-def _fixed_offer(policy: Policy, members: Sequence[Member], key: tuple[str, int, int]) -> Offer:
+def _fixed_offer(policy: Policy, members: Sequence[Member], key: tuple[str, int, AgentId]) -> Offer:
     """Return the offer of a member with the floor in a node, without choices."""
-    node, member = policy.nodes[key[1]], members[key[2]]
+    node, member = policy.nodes[key[1]], next(one for one in members if one.agent_id == key[2])
     return Offer(
         form=resolve_form(node.form, members, policy),
         guards=node.guards,
@@ -393,7 +392,8 @@ def _check_work(offered: Offer, said: Payload) -> None:
             why = "Only the leader states the conclusion; end the discussion without one."
     if why:
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
-    _check_guards(offered, said)
+    if offered.guards:
+        _check_guards(offered, said)
 
 
 def check_discussion(offered: Offer, said: Discussion) -> None:
@@ -444,7 +444,8 @@ def _check_content(offered: Offer, said: Discussion) -> None:
     if said.to and (wrong := [name for name in said.to if name not in offered.addressees]):
         heard = f"hearers: {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
-    _check_guards(offered, said)
+    if offered.guards:
+        _check_guards(offered, said)
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
     if said.writes and (unknown := [name for name in said.writes if name not in offered.writes]):
@@ -497,8 +498,6 @@ def _check_guards(offered: Offer, said: Payload) -> None:
 
     Guards check no options and names of members in fields, because they are not the speaker's words.
     """
-    if not offered.guards:
-        return
     content, texts = _collect_texts(offered, said)
     for guard in offered.guards:
         if content or isinstance(said, Discussion) or not guard.not_empty:
