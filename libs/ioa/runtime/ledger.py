@@ -298,7 +298,7 @@ class GroupLedger:
                     raise
                 head, fresh = now, True
                 continue
-            entry = encode_entry(Entry(event=event, audience=transition.audience, state=transition.state))
+            entry = encode_entry(Entry.of_valid(event=event, audience=transition.audience, state=transition.state))
             await self._schedule(comm_id, group, transition.state)
             expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
             fault_point("router.before_append")
@@ -373,7 +373,7 @@ class GroupLedger:
 
     def _said(self, message: Message, head: StoredEntry | None) -> Said:
         compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM
-        return Said(at=self._clock.now(), message=message, sketches=sketches_of(message.payload) if compared else ())
+        return Said.of_valid(at=self._clock.now(), message=message, sketches=sketches_of(message.payload) if compared else ())
 
     async def _schedule(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
         """Schedule a timer, unless a scheduled timer fires in time. A timer that fires early schedules the next one."""
