@@ -71,7 +71,7 @@ class Model(FailFast):
     @classmethod
     def of_valid(cls, **fields: Any) -> Self:
         """Create it from fields that were validated before; fields that are left out have their defaults."""
-        defaults, names = _defaults_of(cls)
+        defaults, names = _list_defaults(cls)
         created = object.__new__(cls)
         _set_fields(created, {**defaults, **fields})
         _set_names(created, names)
@@ -81,7 +81,7 @@ class Model(FailFast):
 
 
 @cache
-def _defaults_of(kind: type[Model]) -> tuple[dict[str, Any], set[str]]:
+def _list_defaults(kind: type[Model]) -> tuple[dict[str, Any], set[str]]:
     """Return the defaults of a model's fields in their order, with placeholders of required fields, and all their names."""
     fields = kind.model_fields
     return {name: field.get_default(call_default_factory=True) for name, field in fields.items()}, set(fields)

@@ -72,14 +72,14 @@ def scene_of(policy: Policy, state: GroupState) -> Scene:
     course, members = state.course, state.members
     assert course is not None
     number = course.node
-    cast = policy.of_members(number, members, _cast_of)
+    cast = policy.of_members(number, members, _find_cast)
     present = cast.living
     if course.total:
         present = tuple([one for one in present if _has_a_turn(policy, policy.speaking[number], members, course, one)])
     return Scene(policy, state, course, policy.nodes[number], cast, present)
 
 
-def _cast_of(policy: Policy, members: Sequence[Member], node: int) -> Cast:
+def _find_cast(policy: Policy, members: Sequence[Member], node: int) -> Cast:
     roles = policy.speaking[node]
     places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
     held = tuple([number for number in places if not members[number].removed])

@@ -106,7 +106,7 @@ _Place = tuple[int, AgentId | None, bool]
 """A node, the hub that asked its speakers, and whether parallel messages in it are perhaps never heard by other speakers."""
 
 
-def _place_of(policy: Policy, state: GroupState) -> _Place:
+def _find_place(policy: Policy, state: GroupState) -> _Place:
     course, stage = state.course, state.stage
     assert course is not None
     if not isinstance(stage, Gathering) or policy.nodes[course.node].turns.peers != "never":
@@ -161,7 +161,7 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
         return ()
     me = state.members[state.number_of(agent_id)]
     others = as_known(policy, state.members, me)
-    return tuple([one.agent_id for one in hearing(policy, _place_of(policy, state), me, others) if one.agent_id != agent_id])
+    return tuple([one.agent_id for one in hearing(policy, _find_place(policy, state), me, others) if one.agent_id != agent_id])
 
 
 def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[Member, ...]:
@@ -195,7 +195,7 @@ def _told(policy: Policy, state: GroupState, course: Course, message: Message) -
 
 
 def _hearing(policy: Policy, state: GroupState, agent_id: AgentId) -> frozenset[AgentId]:
-    return policy.of_members((_place_of(policy, state), agent_id), state.members, _hearing_one)
+    return policy.of_members((_find_place(policy, state), agent_id), state.members, _hearing_one)
 
 
 def _hearing_one(policy: Policy, members: Sequence[Member], key: tuple[_Place, AgentId]) -> frozenset[AgentId]:
