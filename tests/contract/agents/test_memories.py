@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,35 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
     first, second = (asked.prompt for asked in model.asked)
     assert "host: turn 1\n" in first and "guest: turn 4\n" in first and "turn 5" not in first
     assert "summary 1" in second and "turn 4" not in second and "turn 8" in second and "turn 9" not in second
+
+
+@pytest.mark.parametrize("turns", [9, 1], ids=["speaks_again", "has_no_more_turn"])
+async def test_struck_message_is_not_recalled(ioa_system: System, tmp_path: Path, turns: int) -> None:
+    """Its passage is removed when it is struck, so that no other group of the user recalls it."""
+    watcher = Agent("watcher", description="watches", examples=["watch"])
+
+    @watcher.speak
+    async def watch(view: TurnView) -> Said:
+        return view.decide("talk" if view.offer is not None and "talk" in view.offer.options else "nothing")
+
+    team = _team({"window": 1, "relevant": 5}, 3)
+    team["roles"]["watcher"] = {"agent": "watcher", "hears_all": True}
+    team["roles"]["guest"]["at_most"] = turns
+    team["nodes"][0]["visits"] = 2
+    team["watchers"] = [{"role": "watcher", "may": ["go"], "go": ["talk"], "every": 3}]
+    agents = [_speaker("host", [], "rose {turn}"), _speaker("guest", [], "rose {turn}"), watcher]
+    assert (await ioa_system.run(GoalOrder(goal="Talk of a rose.", team=team_of(team)), agents=agents)).succeeded
+    texts = await asyncio.to_thread(_passages, tmp_path)
+    assert (bool(texts), "host: rose 1" in texts) == (turns > 1, False)
+
+
+def _passages(folder: Path) -> list[str]:
+    """Return the texts of the passages of all agents."""
+    texts = list[str]()
+    for path in folder.rglob("memory.sqlite"):
+        with closing(sqlite3.connect(path)) as db:
+            texts += [text for (text,) in db.execute("SELECT text FROM passages")]
+    return texts
 
 
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])

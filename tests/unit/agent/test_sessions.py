@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,13 +14,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.agent import agent_runtime
+from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
+from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, working
@@ -229,3 +234,37 @@ async def test_entry_pushed_before_the_registration_does_not_end_the_agent(
     await eventually(lambda: company.messages(ROOM), lambda found: len(found) > said)
     go.set()
     assert ((await company.result()).content, company.members["lead"].refusal) == ("All done.", None)
+
+
+class _LeadingModel(ModelBrain):
+    """A model that leads the worker without a call."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
+        """Take the worker."""
+        return TeamLaunch(members=(WORKER,))
+
+
+async def test_thoughts_of_a_model_survive_its_process(company: Company) -> None:
+    """After a restart the prompt contains the thoughts of the agent beside its messages; the log and other agents do not."""
+    released, thought = asyncio.Event(), "Bob knows, but he is slow."
+
+    async def work(words: str) -> str:
+        await released.wait()
+        return "done"
+
+    given = {"name": "x", "assignee": "worker", "task_desc": "work", "uses": []}
+    assign = {"type": "ASSIGN", "mode": "wait", "content": "", "tasks": [given]}
+    conclude = {"type": "CONCLUDE", "goal_reached": True, "content": "All done."}
+    model = ScriptedModel([json.dumps({"known": thought, "decision": assign}), json.dumps({"decision": conclude})])
+    await company.start(working(work))
+    lead = await company.start(idle("lead"), _LeadingModel(model))
+    await company.network.offer(GOAL)
+    await eventually(lambda: company.messages(ROOM))
+    await company.crash("lead")
+    lead.brain = _LeadingModel(model)
+    await company.restart("lead")
+    released.set()
+    assert (await company.result()).content == "All done."
+    assert f'{{"known": "{thought}", "decision": ' in model.asked[-1].prompt
+    log = b"".join(encode(stored.entry) for stored in await company.network.entries(ROOM))
+    assert (thought.encode() in log, await company.members["worker"].store.thoughts(ROOM)) == (False, {})
