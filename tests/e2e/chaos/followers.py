@@ -1,16 +1,22 @@
-"""Clients that follow a goal by server-sent events."""
+"""Clients that follow a goal by server-sent events, at gateways that are killed.
+
+A killed gateway's followers continue at the other gateway after the last event that they received. Each follower's own random
+numbers decide where in the log it begins, at which gateway, and after how many events it disconnects by itself.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 from benchmarks import machine
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
@@ -29,6 +35,8 @@ from tests.rig.deadline import eventually
 
 _TURNS = 5_000
 _PATIENCE = timedelta(seconds=60)
+_OF_A_KEY = MAX_REQUESTS // 2
+"""Streams per key. A follower that disconnects and returns at once has two streams for a moment."""
 
 
 @dataclass
@@ -49,7 +57,7 @@ class Follower:
     async def _read(self, port: int) -> None:
         with suppress(OSError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            last = f"Last-Event-ID: {self.seen[-1]}\r\n" if self.seen else ""
+            last = f"Last-Event-ID: {self.last()}\r\n" if self.last() else ""
             shown = f"Host: 127.0.0.1:{port}\r\nConnection: close\r\nAuthorization: Bearer ioa_{self.key_id}_{SECRET}\r\n"
             writer.write(f"GET {self.path} HTTP/1.1\r\n{shown}{last}\r\n".encode())
             try:
@@ -72,7 +80,53 @@ class Follower:
                     return
                 if kind == "entry":
                     self.seen.append(seq)
+                    if self.has_enough():
+                        return
                 kind = ""
+
+    def last(self) -> int:
+        """Return the sequence after which it resumes."""
+        return self.seen[-1] if self.seen else 0
+
+    def has_enough(self) -> bool:
+        """Whether it disconnects now."""
+        return False
+
+
+@dataclass
+class RandomFollower(Follower):
+    """Begins anywhere in the log, reads from any gateway, and disconnects now and then.
+
+    Attributes:
+        ports: The ports of the running gateways.
+        first: The sequence of the group's first entry.
+        entries: Minimum number of entries of the log.
+        began: The sequence after which it began.
+    """
+
+    random: Random = field(kw_only=True)
+    ports: list[int] = field(kw_only=True)
+    first: int = field(kw_only=True)
+    entries: int = field(kw_only=True)
+    began: int = 0
+    _left: int = 0
+
+    async def follow_any(self) -> None:
+        """Read to the end."""
+        self.began = self.random.choice((0, self.first + self.random.randrange(self.entries)))
+        while not self.has_ended:
+            self._left = self.random.randrange(1, 4 * self.entries)  # many never disconnect
+            await self._read(self.random.choice(self.ports))
+            await asyncio.sleep(self.random.uniform(0, 0.1))
+
+    def last(self) -> int:
+        """Return the sequence after which it resumes."""
+        return super().last() or self.began
+
+    def has_enough(self) -> bool:
+        """Whether it disconnects now."""
+        self._left -= 1
+        return self._left == 0
 
 
 @asynccontextmanager
@@ -150,3 +204,41 @@ async def follow_with_many(folder: Path, followers: int, messages: int) -> tuple
             memory = machine.resident_bytes(process.pid) - before
         log = await chat.log(comm_id)
         return memory, all(reader.seen == log and reader.has_ended for reader in readers)
+
+
+async def follow_during_kills(folder: Path, kills: int, streams: int, messages: int, seed: int) -> list[str]:
+    """Kill a gateway in the middle of many streams, again and again; return the streams that differ from the log."""
+    wrong = list[str]()
+    async with open_chat(folder, streams // _OF_A_KEY + 1) as chat, AsyncExitStack() as stack:
+        running = await stack.enter_async_context(open_gateway(chat.plane))
+        for number in range(kills):
+            killed, running = running, await stack.enter_async_context(open_gateway(chat.plane))
+            ports, random = [killed[0], running[0]], Random(seed + number)
+            comm_id = await chat.open(f"kill-{number}")
+            first = (await chat.log(comm_id))[0]
+            readers = [
+                RandomFollower(
+                    f"/v1/goals/kill-{number}/events",
+                    f"k{one // _OF_A_KEY}",
+                    random=Random(f"{seed} {number} {one}"),
+                    ports=ports,
+                    first=first,
+                    entries=messages,
+                )
+                for one in range(streams)
+            ]
+            async with asyncio.TaskGroup() as group:
+                for reader in readers:
+                    group.create_task(reader.follow_any())
+                group.create_task(chat.talk(comm_id, messages))
+                wanted = random.randrange(1, messages)
+                await eventually(lambda: any(len(one.seen) >= wanted for one in readers), within=_PATIENCE)  # noqa: B023 - called here
+                del ports[0]  # followers that return use the other gateway
+                killed[1].send_signal(signal.SIGKILL)
+            log = await chat.log(comm_id)
+            wrong += [
+                f"stream {one} of kill {number}: {reader.seen}, began after {reader.began}, log {log}"
+                for one, reader in enumerate(readers)
+                if not reader.has_ended or reader.seen != [seq for seq in log if seq > reader.began]
+            ]
+    return wrong
