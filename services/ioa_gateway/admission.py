@@ -22,8 +22,8 @@ _PUBLIC = ("/v1/session", "/v1/openapi.json", "/a2a/network/.well-known/agent-ca
 """Paths below the protected ones that need no key."""
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _UPLOADS = "/v1/uploads/"
-_MAX_BODY_BYTES = {_UPLOADS: 100_000_000, "/a2a/": 5_000_000, "/mcp": 1_000_000, "/": 256_000}
-"""Maximum size of a body by the beginning of the path."""
+_MAX_BODY_BYTES = {_UPLOADS: 100_000_000, "/a2a/": 5_000_000, "/mcp": 1_000_000, "": 256_000}
+"""Maximum size of a body by the beginning of the path. The target of a request can also be `*` or a URL."""
 
 _log = structlog.get_logger(__name__)
 

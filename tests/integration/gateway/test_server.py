@@ -182,13 +182,24 @@ async def test_body_is_never_parsed_as_request(dial: Dial, fields: bytes) -> Non
 
 async def test_length_with_transfer_encoding_is_rejected_with_400(http: httpx.AsyncClient, dial: Dial) -> None:
     """A proxy in front could read another length than the gateway."""
+    fields = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"
+    assert await _status(http, dial, "POST /v1/goals", fields, b"0\r\n\r\n") == b"400"
+
+
+@pytest.mark.parametrize("line", ["OPTIONS *", "GET http://127.0.0.1/v1/goals"])
+async def test_target_that_is_no_path_is_not_found(http: httpx.AsyncClient, dial: Dial, line: str) -> None:
+    """A request can name a whole URL, or the server itself."""
+    assert await _status(http, dial, line) == b"404"
+
+
+async def _status(http: httpx.AsyncClient, dial: Dial, line: str, fields: str = "", body: bytes = b"") -> bytes:
+    """Send a request to the gateway, and return the status of its response."""
     port = http.base_url.port
     assert port is not None
     reader, writer = await dial(port)
-    head = f"POST /v1/goals HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
-    writer.write(head.encode() + b"0\r\n\r\n")
+    writer.write(f"{line} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n".encode() + body)
     async with asyncio.timeout(20):
-        assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+        return (await reader.readline()).split()[1]
 
 
 async def test_unfinished_requests_are_closed_at_shutdown(
