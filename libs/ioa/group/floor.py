@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ioa.group import budget
-from ioa.group.state import (
-    ClosedTask,
-    Concluding,
-    Discussing,
-    Ended,
-    Gathering,
-    GroupState,
-    OpenTask,
-    Seat,
-    Votes,
-    WaitingTask,
-)
+from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, Gathering, GroupState, OpenTask, Seat, Votes, WaitingTask
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Phase, TaskOutcome
@@ -60,10 +49,7 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
 
 def granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None) -> dict[str, object]:
     """Return the fields of a state that a grant of the floor changes."""
-    return {
-        "stage": Discussing.of_valid(holder=agent_id, until=until(state, at, within), since=at),
-        "turn": state.turn + 1,
-    }
+    return {"stage": Discussing.of_valid(holder=agent_id, until=until(state, at, within), since=at), "turn": state.turn + 1}
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:

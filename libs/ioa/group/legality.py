@@ -28,7 +28,6 @@ from ioa.group.policy.deciding import ADD, NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import check_fields, form_of, resolve_form
 from ioa.group.policy.hearing import addressees, hides, is_reviewed
-from ioa.group.policy.turns import may_be_named, most_named, present_hub
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
 from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState, Member
@@ -148,7 +147,7 @@ def offer(
     stage = state.stage
     if isinstance(stage, Discussing):
         if policy is not None:
-            return _offer_in(policy, state, agent_id, narrows=narrows, chooses=chooses)
+            return _offer_in(policy, state, agent_id, at or stage.since, narrows=narrows, chooses=chooses)
         others = state.reachable(at or stage.since, but=agent_id)
         most = min(len(others), state.turns_left - 1)
         return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
@@ -160,12 +159,13 @@ def offer(
         return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
     if isinstance(stage, Asking) and policy is not None:
         members = state.hearing if stage.about == "watch" else ()
-        roles = _invitable_roles(policy, state, agent_id)
-        return Offer(options=stage.options, default=stage.default, about=stage.about, members=members, invites=roles)
+        roles = policy.role_numbers if members and ADD in stage.options else ()
+        invites = _able_roles(policy, roles, state.members[state.number_of(agent_id)])
+        return Offer(options=stage.options, default=stage.default, about=stage.about, members=members, invites=invites)
     return None
 
 
-def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool, chooses: bool) -> Offer:
+def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, at: datetime, *, narrows: bool, chooses: bool) -> Offer:
     """Return the messages that the holder of the floor may send under a policy; see `offer`."""
     course = state.course
     assert course is not None
@@ -177,7 +177,7 @@ def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: 
     offered = policy.of_members(("offer", course.node, agent_id), state.members, _fixed_offer)
     if not (chooses or narrows):
         return offered
-    chosen = course.offered or _choices(scene_of(policy, state), state.number_of(agent_id))
+    chosen = course.offered or _choices(scene_of(policy, state, at), state.number_of(agent_id))
     return offered._replace(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
@@ -203,17 +203,22 @@ def _fixed_offer(policy: Policy, members: Sequence[Member], key: tuple[str, int,
 
 
 def _choices(scene: Scene, me: int) -> Choices:
-    """Return the next speakers and exits that a floor holder may choose. In a hub only the hub chooses an exit."""
-    state, node, others = scene.state, scene.node, may_be_named(scene, me)
-    most, is_hub = 1, node.turns.mode == "hub"
+    """Return the next speakers and exits that a floor holder may choose. In a hub only the hub chooses, also several speakers."""
+    state, node, turns = scene.state, scene.node, scene.node.turns
+    is_hub = turns.mode == "hub"
+    if is_hub and scene.hub != me:
+        return Choices((), 1, ())
+    others: tuple[int, ...] = ()
+    most = 1
+    if is_hub or turns.mode == "nominate":
+        others = scene.present if turns.repeat and not is_hub else scene.others(me)
     if is_hub and len(others) > 1 and not is_reviewed(scene.policy, node, state.members[me]):
-        most = min(len(others), most_named(scene, state.turns_left))
-    ways: tuple[str, ...] = ()
-    if node.offered and (not is_hub or present_hub(scene) == me):
-        ways = tuple([way.to for way in offered_ways(scene, node.offered)])
+        left = state.turns_left if node.max is None else min(state.turns_left, node.max - scene.course.turns)
+        most = min(len(others), max(1, left - 1))
+    ways = [way.to for way in offered_ways(scene, node.offered)] if node.offered else []
     if END in ways and state.tasks_left(scene.agent(me)):
-        ways = tuple([one for one in ways if one != END])
-    return Choices(tuple(map(scene.agent, others)), most, ways)
+        ways.remove(END)
+    return Choices(tuple(map(scene.agent, others)), most, tuple(ways))
 
 
 _POSSIBLE: Mapping[Kind, Callable[[GroupState, AgentId, datetime], object]] = {
@@ -318,19 +323,8 @@ def _check_sender(state: GroupState, event: Event, row: Row, policy: Policy | No
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holds} the floor, not {sender}.")
 
 
-def _invitable_roles(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Name, ...]:
-    """Return the roles in which a member with the floor, or a watcher, may invite agents: none that hears more than itself."""
-    stage, where = state.stage, state.course
-    assert where is not None
-    node = policy.nodes[where.node]
-    if isinstance(stage, Asking):
-        roles: Iterable[Name] = policy.role_numbers if stage.about == "watch" and ADD in stage.options else ()
-    else:
-        roles = node.roles if node.invites and not where.opening else ()
-    return _able_roles(policy, roles, state.members[state.number_of(agent_id)])
-
-
 def _able_roles(policy: Policy, roles: Iterable[Name], member: Member) -> tuple[Name, ...]:
+    """Return those of some roles in which a member may invite agents: none that hears more than itself."""
     able = policy.able(roles)
     more = policy.hearing_more(member.roles) if able else ()
     return tuple([role for role in able if policy.role_numbers[role] not in more])
@@ -341,7 +335,8 @@ def _check_invitation(state: GroupState, joined: MemberJoined, policy: Policy | 
     if state.is_member(joined.card.agent_id):
         why = f"{joined.card.agent_id} is in the group, or was removed from it."
         raise IllegalEventError(RejectionCode.NO_CHANGE, why)
-    if policy is not None and joined.role not in (able := _invitable_roles(policy, state, joined.by)):
+    offered = None if policy is None else offer(policy, state, joined.by, narrows=False, chooses=False)
+    if offered is not None and joined.role not in (able := offered.invites):
         why = f"Name the role of the new member: one of {', '.join(able)}." if able else "No member may be invited now."
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
 

@@ -25,18 +25,9 @@ from ioa.group.events import (
 )
 from ioa.group.policy import deciding
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.course import (
-    begin,
-    count_turn,
-    end_discussion,
-    gather,
-    grant,
-    pass_over,
-    proceed,
-)
+from ioa.group.policy.course import begin, count_turn, end_discussion, gather, grant, pass_over, proceed
 from ioa.group.policy.forms import no_votes, with_answer
 from ioa.group.policy.hearing import is_draft
-from ioa.group.policy.turns import present_hub
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
@@ -141,23 +132,21 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         votes = no_votes(state.turn + 1, said.message.header.sender, payload.question)
         after, named = floor.take_turn(state, monologue=remarks), {one: state.patience_of(one) for one in payload.next_speakers}
         return floor.gather(after, named, said.at, votes=votes, form=payload.question)
-    sender, course = said.message.header.sender, state.course
-    number = state.number_of(sender)
+    number, course = state.number_of(said.message.header.sender), state.course
     if policy.reviews and is_draft(policy, state, state.members[number]):
-        return deciding.ask_reviewer(scene_of(policy, state), number, payload, said.at)
+        return deciding.ask_reviewer(scene_of(policy, state, said.at), number, payload)
     assert course is not None
     node = policy.nodes[course.node]
     is_compared = not (course.opening or node.turns.mode == "hub" or node.form or node.writes or node.review)
     spoken = floor.spoken(state, monologue=_check_remark(state, said) if is_compared else None)
     state = count_turn(state, policy, number, payload.fields, payload.writes, **spoken)
-    scene = scene_of(policy, state)
-    names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
-    if not (names or policy.watchers):
-        return proceed(scene, said.at, go=payload.go, words=payload.content)
-    then = Next(payload.go, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
-    if policy.watchers and (due := deciding.watching(policy, scene.course, state.members[number], state.turns_taken)):
-        return deciding.ask_watchers(scene, said.at, due, then)
-    return deciding.go_on_after(scene, said.at, then, payload.content)
+    scene = scene_of(policy, state, said.at)
+    then = Next(payload.go)
+    if names := payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,)):
+        then = Next(None, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
+    if policy.watchers and (due := deciding.due_watchers(scene, number)):
+        return deciding.ask_watchers(scene, due, then)
+    return proceed(scene, then, payload.content)
 
 
 def _check_remark(state: GroupState, said: Said) -> Monologue | None:
@@ -248,9 +237,10 @@ def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         state = state.model_copy(update=spoken)
     else:
         fields = {} if stage.form else payload.fields
-        state = count_turn(state, policy, state.number_of(sender), fields, payload.writes, **spoken)
+        number = state.number_of(sender)
+        state = count_turn(state, policy, number, fields, payload.writes, **spoken)
         if policy.watchers:
-            state = deciding.note_watchers(policy, state, sender)
+            state = deciding.note_watchers(scene_of(policy, state, said.at), number)
     return _go_on_without_seats(state, said.at, policy, payload.content)
 
 
@@ -278,18 +268,19 @@ def _go_on_without_seats(state: GroupState, at: datetime, policy: Policy | None,
     if policy is None:
         assert stage.votes is not None
         return floor.give_back(state.model_copy(update={"tally": stage.votes}), stage.votes.by, at)
-    scene = scene_of(policy, state)
+    scene = scene_of(policy, state, at)
     if again := [number for number in scene.present if scene.agent(number) in stage.away]:
         votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
-        anew = gather(scene, again, at, votes=votes, form=stage.form)
+        anew = gather(scene, again, votes=votes, form=stage.form)
         if isinstance(anew.stage, Gathering) and policy.is_scoped:
             return anew.model_copy(update={"stage": anew.stage.model_copy(update={"begun": stage.begun or state.turn})})
         return anew
     if stage.votes is not None:
         scene = scene._replace(state=state.model_copy(update={"tally": stage.votes}))
     if (watch := scene.course.watch) is not None:
-        return deciding.ask_watchers(scene, at, watch.due, watch.then)
-    return proceed(scene, at, named=present_hub(scene), words=words, gathered=True)
+        return deciding.ask_watchers(scene, watch.due, watch.then)
+    hub = scene.hub
+    return proceed(scene, Next(named=() if hub is None else (hub,), gathered=True), words)
 
 
 def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | None) -> GroupState:
@@ -307,9 +298,10 @@ def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | Non
             left = _without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
             return _go_on_without_seats(noted.model_copy(update={"stage": left}), at, policy)
         case Asking():
-            return deciding.ask_again(noted, policy, at) if waits else deciding.decide(noted, stage.default, policy, at)
+            scene = scene_of(policy, noted, at)
+            return deciding.ask_again(scene) if waits else deciding.decide(scene)
         case Discussing() if waits:
-            return grant(scene_of(policy, noted), state.number_of(sender), at)
+            return grant(scene_of(policy, noted, at), state.number_of(sender))
     return _silence(noted, (sender,), at, policy, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
 
 
@@ -404,8 +396,8 @@ def time_out(state: GroupState, fired: TimerFired, policy: Policy | None) -> Gro
             return _silence(after, silent, at, policy)
         case Discussing(until=until) | Concluding(until=until) if until <= at:
             return _silence(after, after.floor, at, policy)
-        case Asking(default=default, until=until) if until <= at and policy is not None:
-            return deciding.decide(after, default, policy, at)
+        case Asking(until=until) if until <= at and policy is not None:
+            return deciding.decide(scene_of(policy, after, at))
         case Waiting(waiter=waiter, until=until) if until is not None and until <= at:
             return _resume(after, waiter, at, policy)
     if after is state:
@@ -431,18 +423,18 @@ def _silence(
             after = count_turn(after, led, state.number_of(agent))
     if isinstance(state.stage, Gathering):
         return _go_on_without_seats(after, at, policy)
-    return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after), at)
+    return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after, at), Next())
 
 
 def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | None) -> GroupState:
     """Return the floor to a member that waited. Under a policy the turn of an absent member is silent if another is present."""
     if policy is None:
         return floor.give_back(state, waiter, at)
-    scene, number = scene_of(policy, state), state.number_of(waiter)
+    scene, number = scene_of(policy, state, at), state.number_of(waiter)
     if number in scene.present or not scene.present:
-        return grant(scene, number, at)
+        return grant(scene, number)
     counted = count_turn(state, policy, number).model_copy(update={"silences": state.silences + 1})
-    return proceed(scene_of(policy, counted), at)
+    return proceed(scene_of(policy, counted, at), Next())
 
 
 def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
@@ -469,13 +461,13 @@ def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupSta
         return after
     match after.stage:
         case Gathering(seats=seats):
-            if policy is not None and len(seats) == 1 and not scene_of(policy, after).present:
+            if policy is not None and len(seats) == 1 and not scene_of(policy, after, lost.at).present:
                 return after  # it may come back
             return _go_on_without_seats(_close_seats(after, (lost.agent_id,)), lost.at, policy)
         case Asking() if policy is not None:
-            return deciding.ask_again(after, policy, lost.at)
+            return deciding.ask_again(scene_of(policy, after, lost.at))
         case Discussing() if policy is not None:
-            return pass_over(scene_of(policy, after), lost.agent_id, lost.at)
+            return pass_over(scene_of(policy, after, lost.at), state.number_of(lost.agent_id))
     return floor.pass_on(after, lost.at) if after.living() else after
 
 
@@ -485,7 +477,8 @@ def return_member(state: GroupState, returned: MemberReturned, policy: Policy | 
         return state
     after, holder = _mark(state, returned.agent_id, lost=False, lost_at=None), state.floor_holder
     if policy is not None and isinstance(state.stage, Discussing) and holder is not None:
-        return after if holder in after.living() else pass_over(scene_of(policy, after), holder, returned.at)
+        scene = scene_of(policy, after, returned.at)
+        return after if holder in after.living() else pass_over(scene, state.number_of(holder))
     is_alone = not state.living() and holder not in (None, returned.agent_id)
     return floor.pass_on(after, returned.at) if is_alone else after
 
@@ -509,7 +502,7 @@ def invite(state: GroupState, joined: MemberJoined, policy: Policy | None) -> Gr
     after = state.model_copy(update=changed)
     if policy is None or not isinstance(after.stage, Asking):
         return after
-    return deciding.ask_next_watcher(scene_of(policy, after), joined.at)
+    return deciding.ask_next_watcher(scene_of(policy, after, joined.at))
 
 
 def cancel(state: GroupState, cancelled: CancelRequested, _policy: Policy | None) -> GroupState:

@@ -108,7 +108,14 @@ class Row:
         return name_of(self.kind)
 
 
-def _message(kind: Kind, sender: Sender, apply: Callable[[GroupState, Said, Any, Any], GroupState], *cells: Cell) -> Row:
+def _event(kind: Kind, sender: Sender, apply: Callable[[Any, Any, Any], GroupState], *cells: Cell) -> Row:
+    """Return the row of an event."""
+    return Row(kind, sender, apply, {cell.phase: cell for cell in cells})
+
+
+def _message(
+    kind: Kind, apply: Callable[[GroupState, Said, Any, Any], GroupState], *cells: Cell, sender: Sender = Sender.FLOOR_HOLDER
+) -> Row:
     """Return the row of a kind of message. Its rule gets the payload, after the results that it rejects are rejected."""
 
     def apply_payload(state: GroupState, said: Said, policy: Policy | None) -> GroupState:
@@ -118,11 +125,6 @@ def _message(kind: Kind, sender: Sender, apply: Callable[[GroupState, Said, Any,
         return apply(state, said, payload, policy)
 
     return _event(kind, sender, apply_payload, *cells)
-
-
-def _event(kind: Kind, sender: Sender, apply: Callable[[Any, Any, Any], GroupState], *cells: Cell) -> Row:
-    """Return the row of an event of the control plane."""
-    return Row(kind, sender, apply, {cell.phase: cell for cell in cells})
 
 
 def _stays(phases: Iterable[Phase], meaning: str, then: tuple[StateRule, ...] = ()) -> list[Cell]:
@@ -148,40 +150,22 @@ _NESTED_CLOSED = "the nested group's conclusion closes the task; its usage is co
 _THINKING = "a member with patience keeps the floor for as long again, in the second half of its time"
 
 _ROWS = (
-    _message(
-        SyncTaskAssignment,
-        Sender.FLOOR_HOLDER,
-        tasks.assign,
-        Cell(_D, (_A,), _ASSIGNED + "all have ended", _CHARGED),
-    ),
-    _message(
-        AsyncTaskAssignment,
-        Sender.FLOOR_HOLDER,
-        tasks.assign,
-        Cell(_D, (_W,), _ASSIGNED + "all that start have answered", _CHARGED_AND_FREED),
-    ),
+    _message(SyncTaskAssignment, tasks.assign, Cell(_D, (_A,), _ASSIGNED + "all have ended", _CHARGED)),
+    _message(AsyncTaskAssignment, tasks.assign, Cell(_D, (_W,), _ASSIGNED + "all that start have answered", _CHARGED_AND_FREED)),
     _message(
         Discussion,
-        Sender.FLOOR_HOLDER,
         speaking.discuss,
         Cell(_D, (_D, _G), "the floor goes to the next speaker, or to several that speak in parallel", _LED_ON),
         Cell(_G, (_G, _D), "an answer closes the seat; after the last one the floor returns to the member that asked", _LED_ON),
     ),
     _message(
         Decision,
-        Sender.FLOOR_HOLDER,
         deciding.take_decision,
         Cell(_Q, (_Q, _D, _G, _C), "the choice is applied; a choice that is no option is rejected, and costs a try", _CHARGED),
     ),
-    _message(
-        Pause,
-        Sender.FLOOR_HOLDER,
-        tasks.pause,
-        Cell(_D, (_P,), "the discussion waits until all triggers are closed", _CHARGED_AND_FREED),
-    ),
+    _message(Pause, tasks.pause, Cell(_D, (_P,), "the discussion waits until all triggers are closed", _CHARGED_AND_FREED)),
     _message(
         ConcludeGroupDiscussion,
-        Sender.FLOOR_HOLDER,
         speaking.conclude,
         Cell(
             _D,
@@ -191,7 +175,6 @@ _ROWS = (
     ),
     _message(
         Conclusion,
-        Sender.FLOOR_HOLDER,
         speaking.end,
         Cell(
             _C,
@@ -201,7 +184,6 @@ _ROWS = (
     ),
     _message(
         Pass,
-        Sender.FLOOR_HOLDER,
         speaking.pass_turn,
         Cell(
             _D,
@@ -213,54 +195,36 @@ _ROWS = (
         Cell(_G, (_G, _D), "the seat is closed without an answer", _CHARGED),
         Cell(_Q, (_Q, _D, _G, _C), "the default counts", _CHARGED),
         Cell(
-            _C,
-            (_C, _FAILED),
-            "the next member has to conclude; after all have passed, or if the budget is spent, the group fails",
+            _C, (_C, _FAILED), "the next member has to conclude; after all have passed, or if the budget is spent, the group fails"
         ),
     ),
-    _message(
-        Thinking,
-        Sender.FLOOR_HOLDER,
-        speaking.prolong,
-        *_stays(_TALKING, _THINKING, _CHARGED),
-        *_stays((_C,), _THINKING),
-    ),
-    _message(
-        AskUser,
-        Sender.FLOOR_HOLDER,
-        questions.ask,
-        Cell(
-            _D,
-            (_P,),
-            "the discussion waits until the goal's user has answered",
-            _CHARGED,
-        ),
-    ),
+    _message(Thinking, speaking.prolong, *_stays(_TALKING, _THINKING, _CHARGED), *_stays((_C,), _THINKING)),
+    _message(AskUser, questions.ask, Cell(_D, (_P,), "the discussion waits until the goal's user has answered", _CHARGED)),
     _message(
         InformTaskProgress,
-        Sender.ASSIGNEE,
         tasks.progress,
         *_stays(_TALKING, _REPORTED, _CHARGED),
         *_stays(_WAITING, _REPORTED, _CHARGED_AND_FREED),
+        sender=Sender.ASSIGNEE,
     ),
     _message(
         InformTaskResult,
-        Sender.ASSIGNEE,
         tasks.result,
         *_stays(_TALKING, _CLOSED, _CHARGED),
         *_stays(_WAITING, _CLOSED, _CHARGED_AND_FREED),
+        sender=Sender.ASSIGNEE,
     ),
     _message(
         TaskQuestion,
-        Sender.ASSIGNEE,
         questions.ask_of_task,
         *_stays((*_TALKING, *_WAITING), "the task waits for an answer; its lease is renewed", _CHARGED),
+        sender=Sender.ASSIGNEE,
     ),
     _message(
         TaskDecision,
-        Sender.ASSIGNER,
         questions.decide_for_task,
         *_stays((*_TALKING, *_WAITING), "answers the question of a task, without the floor", _CHARGED),
+        sender=Sender.ASSIGNER,
     ),
     _event(
         TimerFired,

@@ -1,14 +1,15 @@
-"""The cast: the holders of the roles of a node, and what a member must do in its roles."""
+"""The cast and turns of a node: the holders of its roles, the next speaker, and what a member must do in its roles."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from ioa.group.state import Concluding, Course, Ended, GroupState, Member
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import Casting, Memory, Node, Policy
+from ioa.protocol.policy import END, Casting, Memory, Node, Policy
 
 
 class Cast(NamedTuple):
@@ -28,7 +29,7 @@ class Cast(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """A group in a node of its policy. Members are identified by their index, in the order of joining.
+    """A group in a node of its policy at a time. Members are identified by their index, in the order of joining.
 
     Attributes:
         course: The position in the policy.
@@ -37,6 +38,7 @@ class Scene(NamedTuple):
 
     policy: Policy
     state: GroupState
+    at: datetime
     course: Course
     node: Node
     cast: Cast
@@ -45,7 +47,12 @@ class Scene(NamedTuple):
     def with_course(self, **changed: object) -> Scene:
         """Return the same scene with a changed course."""
         course = self.course.model_copy(update=changed)
-        return Scene(self.policy, self.state.model_copy(update={"course": course}), course, self.node, self.cast, self.present)
+        state = self.state.model_copy(update={"course": course})
+        return Scene(self.policy, state, self.at, course, self.node, self.cast, self.present)
+
+    def agent(self, number: int) -> AgentId:
+        """Return the id of a member."""
+        return self.state.members[number].agent_id
 
     def holders(self, role: str) -> tuple[int, ...]:
         """Return the present holders of a role of the node."""
@@ -56,18 +63,76 @@ class Scene(NamedTuple):
         """Return the present members except one."""
         return tuple([one for one in self.present if one != than])
 
-    def following(self, last: int) -> Sequence[int]:
-        """Return the holders of the node's roles, beginning after a member."""
+    @property
+    def hub(self) -> int | None:
+        """The member that speaks after each other member; None without a hub, or if it is not present."""
+        turns = self.node.turns
+        return next(iter(self.holders(turns.by)), None) if turns.mode == "hub" and turns.by is not None else None
+
+    @property
+    def opener(self) -> int | None:
+        """The member that opens the visit; None if it has begun, has no opening, or that member is not present."""
+        if self.node.opens is None or self.course.last is not None:
+            return None
+        return next(iter(self.holders(self.node.opens.role)), None)
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The members of which the next speaker is chosen, by a role that is asked or at random."""
+        return self.present if self.node.turns.repeat else self.others(self.course.last) or self.present
+
+    def next_speaker(self, named: int | None = None) -> int | None:
+        """Return the speaker after the last one; None if no member is present.
+
+        Args:
+            named: The named member. If it is not present, the hub speaks, or the next member in order.
+        """
+        turns, last = self.node.turns, self.course.last
+        if not self.present:
+            return None
+        if turns.mode == "random":
+            return self._draw_speaker()
+        if turns.follow and (follower := self._find_follower()) is not None:
+            return follower
+        hub = self.hub
+        if hub is not None and (last != hub or (named is not None and named not in self.present)):
+            return hub
+        if named in self.present:
+            return named
         places = self.cast.places
-        at = places.index(last) + 1 if last in places else 0
-        return [*places[at:], *places[:at]]
+        start = places.index(last) + 1 if last in places else 0
+        # the last speaker if no other is present
+        return self.present[0] if last is None else next(one for one in (*places[start:], *places[:start]) if one in self.present)
 
-    def agent(self, number: int) -> AgentId:
-        """Return the id of a member."""
-        return self.state.members[number].agent_id
+    def has_had(self, rounds: int) -> bool:
+        """Return whether all present members have had some turns in this visit; False if none is present."""
+        taken = self.course.taken
+        return bool(self.present) and min([taken[number] for number in self.present]) >= rounds
+
+    def has_visit(self, to: str) -> bool:
+        """Return True if a node may be entered again; the end always may."""
+        if to == END:
+            return True
+        number = self.policy.node_numbers[to]
+        visits = self.policy.nodes[number].visits
+        return visits is None or self.course.visits[number] < visits
+
+    def _find_follower(self) -> int | None:
+        """Return the first present member of the role that follows the last speaker's role; None without one."""
+        turns, last = self.node.turns, self.course.last
+        held = () if last is None else self.state.members[last].roles
+        roles = [name for name in self.node.roles if name in turns.follow and self.policy.role_numbers[name] in held]
+        followers = self.holders(turns.follow[roles[0]]) if roles else ()
+        return next((one for one in followers if turns.repeat or one != last), None)
+
+    def _draw_speaker(self) -> int:
+        """Return a speaker by a hash of the position, so that a replayed log gives the same order."""
+        course, able = self.course, self.candidates
+        key = f"{self.policy.seed}/{self.state.comm_id}/{self.node.name}/{course.visits[course.node]}/{course.turns}"
+        return able[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % len(able)]
 
 
-def scene_of(policy: Policy, state: GroupState) -> Scene:
+def scene_of(policy: Policy, state: GroupState, at: datetime) -> Scene:
     """Return the scene of a group that its policy leads."""
     course, members = state.course, state.members
     assert course is not None
@@ -76,7 +141,7 @@ def scene_of(policy: Policy, state: GroupState) -> Scene:
     present = cast.living
     if course.total:
         present = tuple([one for one in present if _has_a_turn(policy, policy.speaking[number], members, course, one)])
-    return Scene(policy, state, course, policy.nodes[number], cast, present)
+    return Scene(policy, state, at, course, policy.nodes[number], cast, present)
 
 
 def _find_cast(policy: Policy, members: Sequence[Member], node: int) -> Cast:

@@ -12,10 +12,9 @@ from typing import Any
 from ioa.group import floor, tasks
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.exits import judged, last_exit, left_by, removed_by, way_out
-from ioa.group.policy.turns import choices, next_speaker, opener, seats
-from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
+from ioa.group.policy.forms import no_votes
+from ioa.group.state import Ask, Asking, Course, GroupState, Next, Version, Votes
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, Form, Policy
 
 
@@ -30,65 +29,49 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         entered=(0,) * len(policy.nodes) if any(watcher.go for watcher in policy.watchers) else (),
         kept=(0,) * len(policy.nodes) if any(node.again == "continue" for node in policy.nodes) else (),
     )
-    return enter(policy, state.model_copy(update={"course": course}), policy.nodes[0].name, at)
+    return enter(scene_of(policy, state.model_copy(update={"course": course}), at), policy.nodes[0].name)
 
 
-def proceed(
-    scene: Scene,
-    at: datetime,
-    *,
-    go: str | None = None,
-    named: int | None = None,
-    words: str | None = None,
-    gathered: bool = False,
-) -> GroupState:
-    """Go on after a counted turn: take an open exit, otherwise ask the judge, otherwise grant the next floor.
+def proceed(scene: Scene, then: Next, words: str | None = None) -> GroupState:
+    """Go on after a counted turn: take an open exit, otherwise ask the judge, otherwise grant the next floors.
 
     Args:
         scene: The node.
-        at: The time.
-        go: The exit that the speaker chose.
-        named: The next speaker that the speaker named.
+        then: The choices of the speaker. Named members that are no longer present are left out.
         words: The message; None if the turn was silent.
-        gathered: Whether several members have spoken in parallel.
     """
-    if (way := way_out(scene, go)) is not None:
-        return leave(scene, way, at, words, chosen=go is not None)
-    if scene.node.judge is not None and (open_ways := judged(scene, gathered=gathered)):
+    if (way := way_out(scene, then.go)) is not None:
+        return leave(scene, way, words, chosen=then.go is not None)
+    named = None
+    if then.named:
+        able, last = [number for number in then.named if number in scene.present], scene.course.last
+        if then.several and able and last is not None:
+            votes = no_votes(scene.state.turn + 1, scene.agent(last), then.question)
+            return gather(scene, able, votes=votes, form=then.question)
+        named = (able or then.named)[0]
+    if scene.node.judge is not None and (open_ways := judged(scene, gathered=then.gathered)):
         noted = scene if named is None else scene.with_course(nominated=named)
-        asked = ask(noted, at, "exit", (*(way.to for way in open_ways), STAY), STAY)
-        if asked is not None:
+        if asked := ask(noted, "exit", (*(way.to for way in open_ways), STAY), STAY):
             return asked
-    return go_on(scene, at, named=named, words=words)
+    return go_on(scene, named, words)
 
 
-def go_on(scene: Scene, at: datetime, *, named: int | None = None, words: str | None = None) -> GroupState:
+def go_on(scene: Scene, named: int | None = None, words: str | None = None) -> GroupState:
     """Grant the next floor in a node; if no member is present, leave it."""
-    after = _next_floor(scene, at, named)
-    return leave(scene, last_exit(scene), at, words) if after is None else after
+    return _next_floor(scene, named) or leave(scene, last_exit(scene), words)
 
 
-def return_draft(scene: Scene, at: datetime) -> GroupState:
-    """Grant the floor to the author of the reviewed draft; an author that is not present is passed over, uncounted."""
-    draft = scene.course.draft
-    assert draft is not None
-    return grant(scene, draft.by, at) if draft.by in scene.present else go_on(scene.with_course(draft=None), at, named=draft.by)
-
-
-def pass_over(scene: Scene, holder: AgentId, at: datetime) -> GroupState:
+def pass_over(scene: Scene, holder: int) -> GroupState:
     """Grant the floor of a lost holder to the next member, uncounted; if none is present, the holder keeps it."""
     without_draft = scene if scene.course.draft is None else scene.with_course(draft=None)
-    return _next_floor(without_draft, at, scene.state.number_of(holder)) or scene.state
+    return _next_floor(without_draft, holder) or scene.state
 
 
-def ask(
-    scene: Scene, at: datetime, about: Ask, options: tuple[str, ...], default: str, tries: int | None = None
-) -> GroupState | None:
+def ask(scene: Scene, about: Ask, options: tuple[str, ...], default: str, tries: int | None = None) -> GroupState | None:
     """Ask the role that judges, chooses the speaker, reviews or watches for a decision; None if no holder is present.
 
     Args:
         scene: The node.
-        at: The time.
         about: The kind of decision.
         options: The possible choices.
         default: The choice without a valid decision.
@@ -98,7 +81,7 @@ def ask(
     asked = next((member for member in scene.state.members if role in member.roles and member.takes_part), None)
     if asked is None:
         return None
-    state = scene.state
+    state, at = scene.state, scene.at
     if (concluding := floor.cut_short(state, at, 1)) is not None:
         return concluding
     stage = Asking.of_valid(
@@ -126,10 +109,10 @@ def _asked_role(scene: Scene, about: Ask) -> str:
     return name
 
 
-def gather(scene: Scene, numbers: Iterable[int], at: datetime, *, votes: Votes | None = None, form: Form = ()) -> GroupState:
+def gather(scene: Scene, numbers: Iterable[int], *, votes: Votes | None = None, form: Form = ()) -> GroupState:
     """Give members of the cast a seat each."""
     agents = {scene.agent(number): scene.cast.times[number] for number in numbers}
-    return floor.gather(scene.state, agents, at, votes=votes, form=form)
+    return floor.gather(scene.state, agents, scene.at, votes=votes, form=form)
 
 
 def count_turn(
@@ -165,14 +148,13 @@ def count_turn(
     return state.model_copy(update={"course": course.model_copy(update=changed), **more})
 
 
-def leave(scene: Scene, way: Exit, at: datetime, words: str | None = None, *, chosen: bool = False) -> GroupState:
+def leave(scene: Scene, way: Exit, words: str | None = None, *, chosen: bool = False) -> GroupState:
     """Take an exit: remove the member that it removes, and enter the next node."""
     scene, to = left_by(scene, way, chosen=chosen)
-    state = scene.state
     gone = None if way.remove is None else removed_by(way.remove, scene)
-    if gone is not None and scene.agent(gone) != state.owner:
-        state = removed(state, (gone,))
-    return enter(scene.policy, state, to, at, words)
+    if gone is not None and scene.agent(gone) != scene.state.owner:
+        scene = scene._replace(state=removed(scene.state, (gone,)))
+    return enter(scene, to, words)
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
@@ -183,42 +165,26 @@ def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
     return floor.cancel_tasks(after, "its assignee was removed", lambda task: task.assignee in gone)
 
 
-def begin_anew(scene: Scene, to: str, at: datetime) -> GroupState:
-    """Enter a node again, and strike the messages since it was entered."""
-    course, state = scene.course, scene.state
-    entered = course.entered[scene.policy.node_numbers[to]]
-    first, last = entered, state.turn - 1
-    kept = [one for one in course.struck if one[0] < first]
-    if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
-        first = kept.pop()[0]
-    done = tuple([one for one in course.done if course.entered[one] < entered])
-    # the agenda was filled since, because the node is in no branch
-    state = scene.with_course(struck=(*kept, (first, last)), agenda=(), done=done).state
-    state = floor.cancel_tasks(state, f"{to} is begun anew", lambda task: task.turn >= first)
-    return enter(scene.policy, state, to, at)
-
-
-def enter(policy: Policy, state: GroupState, to: str | None, at: datetime, words: str | None = None) -> GroupState:
+def enter(scene: Scene, to: str | None, words: str | None = None) -> GroupState:
     """Enter a node, or the first one after it in which a member is present, or end the discussion."""
+    policy, at = scene.policy, scene.at
     for _ in range(len(policy.nodes) + 1):
         if to is None:
-            return floor.end(state, Reason.NO_SPEAKER, "All nodes that remain wait for nodes to which no exit leads any more.", at)
+            why = "All nodes that remain wait for nodes to which no exit leads any more."
+            return floor.end(scene.state, Reason.NO_SPEAKER, why, at)
         if to == END:
             if policy.ends == "last" and words is not None:
-                return floor.end(state, Reason.CONCLUDED, words, at, (), tasks.lacks_of_conclusion(state))
-            return end_discussion(state, at)
-        scene = scene_of(policy, _entered(policy, state, to))
-        after = _next_floor(scene, at, None)
+                return floor.end(scene.state, Reason.CONCLUDED, words, at, (), tasks.lacks_of_conclusion(scene.state))
+            return end_discussion(scene.state, at)
+        scene = scene_of(policy, _entered(policy, scene.state, scene.course, policy.node_numbers[to]), at)
+        after = _next_floor(scene, None)
         if after is not None:
             return after
         scene, to = left_by(scene, last_exit(scene))
-        state = scene.state
-    return floor.end(state, Reason.NO_SPEAKER, "Nobody is present who could speak in any node that is open.", at)
+    return floor.end(scene.state, Reason.NO_SPEAKER, "Nobody is present who could speak in any node that is open.", at)
 
 
-def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
-    course, number = state.course, policy.node_numbers[to]
-    assert course is not None
+def _entered(policy: Policy, state: GroupState, course: Course, number: int) -> GroupState:
     changed: dict[str, Any] = {
         "node": number,
         "visits": _one_more(course.visits, number),
@@ -241,29 +207,30 @@ def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
     return state.model_copy(update={"course": course.model_copy(update=changed)})
 
 
-def _next_floor(scene: Scene, at: datetime, named: int | None) -> GroupState | None:
+def _next_floor(scene: Scene, named: int | None) -> GroupState | None:
     """Grant floors by the turns of a node, or ask for the next speaker; None if no member is present."""
-    if scene.node.opens is not None and (first := opener(scene)) is not None:
-        return grant(scene, first, at)
-    mode = scene.node.turns.mode
-    if mode == "together":
-        return gather(scene, seats(scene), at) if scene.present else None
-    speaker = next_speaker(scene, named)
-    if mode == "ask" and speaker is not None and named not in scene.present and len(could := choices(scene)) > 1:
-        asked = ask(scene, at, "speaker", tuple(map(scene.agent, could)), scene.agent(speaker))
+    node, present = scene.node, scene.present
+    if node.opens is not None and (first := scene.opener) is not None:
+        return grant(scene, first)
+    if node.turns.mode == "together":
+        seats = present if node.max is None else present[: max(1, node.max - scene.course.turns)]
+        return gather(scene, seats) if present else None
+    speaker = scene.next_speaker(named)
+    if node.turns.mode == "ask" and speaker is not None and named not in present and len(able := scene.candidates) > 1:
+        asked = ask(scene, "speaker", tuple(map(scene.agent, able)), scene.agent(speaker))
         if asked is not None:
             return asked
-    return None if speaker is None else grant(scene, speaker, at)
+    return None if speaker is None else grant(scene, speaker)
 
 
-def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
+def grant(scene: Scene, speaker: int) -> GroupState:
     """Grant the floor to a member of the cast."""
     opens = scene.node.opens
-    opening = opens is not None and opens.say != "" and speaker == opener(scene)
+    opening = opens is not None and opens.say != "" and speaker == scene.opener
     state, course = scene.state, scene.course
     if course.opening is not opening:
         state = state.model_copy(update={"course": course.model_copy(update={"opening": opening})})
-    return floor.grant(state, scene.agent(speaker), at, scene.cast.times[speaker], speakers=1)
+    return floor.grant(state, scene.agent(speaker), scene.at, scene.cast.times[speaker], speakers=1)
 
 
 def end_discussion(state: GroupState, at: datetime) -> GroupState:

@@ -7,28 +7,14 @@ as its author wrote it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 from ioa.group import floor
 from ioa.group.events import MessageRefused, Said
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.course import (
-    ask,
-    begin_anew,
-    count_turn,
-    enter,
-    gather,
-    go_on,
-    leave,
-    proceed,
-    removed,
-    return_draft,
-)
-from ioa.group.policy.exits import chosen_exit, has_visit, way_out
-from ioa.group.policy.forms import no_votes
-from ioa.group.policy.turns import next_speaker
-from ioa.group.state import MAX_MEMBERS, Asking, Course, Draft, GroupState, Member, Next, Watch
+from ioa.group.policy.course import ask, count_turn, enter, go_on, grant, leave, proceed, removed
+from ioa.group.policy.exits import chosen_exit
+from ioa.group.state import MAX_MEMBERS, Asking, Draft, GroupState, Next, Watch
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -47,29 +33,29 @@ MAX_STRUCK = 128
 
 def take_decision(state: GroupState, said: Said, payload: Decision, policy: Policy) -> GroupState:
     """Apply the choice of the member that is asked."""
-    return decide(state, payload.choice, policy, said.at, payload.members)
+    return decide(scene_of(policy, state, said.at), payload.choice, payload.members)
 
 
-def decide(state: GroupState, choice: str, policy: Policy, at: datetime, members: Sequence[AgentId] = ()) -> GroupState:
-    """Apply a choice, or the default."""
-    stage, scene = state.stage, scene_of(policy, state)
+def decide(scene: Scene, choice: str | None = None, members: Sequence[AgentId] = ()) -> GroupState:
+    """Apply a choice; without one the default counts."""
+    stage, named = scene.state.stage, scene.course.nominated
     assert isinstance(stage, Asking)
-    named = scene.course.nominated
+    choice = stage.default if choice is None else choice
     if named is not None:
         scene = scene.with_course(nominated=None)
     match stage.about:
         case "watch":
-            return _step_in(scene, choice, members, at)
+            return _step_in(scene, choice, members)
         case "review":
-            return _review(scene, choice, at)
+            return _review(scene, choice)
         case "speaker":
-            chosen = state.number_of(AgentId(choice))
-            return go_on(scene, at, named=chosen if chosen in scene.present else next_speaker(scene))
+            chosen = scene.state.number_of(AgentId(choice))
+            return go_on(scene, chosen if chosen in scene.present else scene.next_speaker())
         case "exit" if choice == STAY:
-            return go_on(scene, at, named=named)
+            return go_on(scene, named)
         case "exit":
             way = chosen_exit(scene, choice, [way for way in scene.node.exits if way.judge is not None])
-            return leave(scene, way, at, chosen=True)
+            return leave(scene, way, chosen=True)
 
 
 def refuse_decision(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:
@@ -79,17 +65,16 @@ def refuse_decision(state: GroupState, refused: MessageRefused, policy: Policy) 
     if stage.refused == refused.message_id:
         return state
     if stage.tries <= 1:
-        return decide(state, stage.default, policy, refused.at)
+        return decide(scene_of(policy, state, refused.at))
     left = stage.model_copy(update={"tries": stage.tries - 1, "refused": refused.message_id})
     return state.model_copy(update={"stage": left})
 
 
-def ask_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
+def ask_again(scene: Scene) -> GroupState:
     """Ask a present holder of the role again; without one the default counts."""
-    stage = state.stage
+    stage = scene.state.stage
     assert isinstance(stage, Asking)
-    asked = ask(scene_of(policy, state), at, stage.about, stage.options, stage.default, stage.tries)
-    return decide(state, stage.default, policy, at) if asked is None else asked
+    return ask(scene, stage.about, stage.options, stage.default, stage.tries) or decide(scene)
 
 
 def digest_of(said: Discussion) -> str:
@@ -97,124 +82,123 @@ def digest_of(said: Discussion) -> str:
     return hashlib.sha256(encode_value(said.model_dump(mode="json"))).hexdigest()[:32]
 
 
-def ask_reviewer(scene: Scene, author: int, said: Discussion, at: datetime) -> GroupState:
+def ask_reviewer(scene: Scene, author: int, said: Discussion) -> GroupState:
     """Count the turn of a draft, and ask its reviewer; without a present reviewer it is rejected."""
     review, before = scene.node.review, scene.course.draft
     assert review is not None
     draft = Draft.of_valid(by=author, digest=digest_of(said), tries=review.tries if before is None else before.tries)
     scene = scene._replace(state=floor.take_turn(scene.state, monologue=None)).with_course(draft=draft)
-    return ask(scene, at, "review", (PASS, REJECT), REJECT) or _reject_finally(scene, at)
+    return ask(scene, "review", (PASS, REJECT), REJECT) or _reject_finally(scene, draft)
 
 
-def _review(scene: Scene, verdict: str, at: datetime) -> GroupState:
+def _review(scene: Scene, verdict: str) -> GroupState:
     """Let the author send the passed draft again, or another draft, as long as it has tries left."""
     draft = scene.course.draft
     assert draft is not None
     if verdict == REJECT and draft.tries <= 1:
-        return _reject_finally(scene, at)
-    changed = {"passed": True} if verdict == PASS else {"tries": draft.tries - 1}
-    return return_draft(scene.with_course(draft=draft.model_copy(update=changed)), at)
+        return _reject_finally(scene, draft)
+    return _return_draft(scene, draft, {"passed": True} if verdict == PASS else {"tries": draft.tries - 1})
 
 
-def _reject_finally(scene: Scene, at: datetime) -> GroupState:
+def _return_draft(scene: Scene, draft: Draft, changed: Mapping[str, object]) -> GroupState:
+    """Grant the floor to the author of the reviewed draft; an author that is not present is passed over, uncounted."""
+    if draft.by not in scene.present:
+        return go_on(scene.with_course(draft=None), draft.by)
+    return grant(scene.with_course(draft=draft.model_copy(update=changed)), draft.by)
+
+
+def _reject_finally(scene: Scene, draft: Draft) -> GroupState:
     """Apply the review's rule for the case that no draft is accepted."""
-    draft, review, policy = scene.course.draft, scene.node.review, scene.policy
-    assert draft is not None and review is not None
-    author = scene.agent(draft.by)
+    review, policy = scene.node.review, scene.policy
+    assert review is not None
     if review.then == "pass":
-        return return_draft(scene.with_course(draft=draft.model_copy(update={"passed": True})), at)
+        return _return_draft(scene, draft, {"passed": True})
     if review.then == "end":
-        whose = "" if policy.secrets else f" of {author}"
+        whose = "" if policy.secrets else f" of {scene.agent(draft.by)}"
         why = f"{review.by} rejected every draft{whose} in node {scene.node.name}; the group ended."
-        return floor.end(scene.state, Reason.REFUSED, why, at)
-    return proceed(scene_of(policy, count_turn(scene.state, policy, draft.by)), at)
+        return floor.end(scene.state, Reason.REFUSED, why, scene.at)
+    return proceed(scene_of(policy, count_turn(scene.state, policy, draft.by), scene.at), Next())
 
 
-def go_on_after(scene: Scene, at: datetime, then: Next, words: str | None) -> GroupState:
-    """Go on as a message has chosen; named members that are no longer present are left out."""
-    named = [number for number in then.named if number in scene.present]
-    last = scene.course.last
-    if then.several and named and last is not None and way_out(scene, None) is None:
-        votes = no_votes(scene.state.turn + 1, scene.agent(last), then.question)
-        return gather(scene, named, at, votes=votes, form=then.question)
-    return proceed(scene, at, go=then.go, named=next(iter(named or then.named), None), words=words, gathered=then.gathered)
-
-
-def watching(policy: Policy, course: Course, speaker: Member, turns_taken: int) -> tuple[int, ...]:
-    """Return the watchers that are asked after a message, by their numbers.
-
-    Args:
-        policy: The policy of the group.
-        course: The course after the message.
-        speaker: The speaker.
-        turns_taken: Turns that the group has used, with this one.
-    """
-    nodes, roles = policy.node_numbers, policy.role_numbers
+def due_watchers(scene: Scene, speaker: int) -> tuple[int, ...]:
+    """Return the watchers that are asked after a counted message, by their numbers."""
+    nodes, roles, state = scene.policy.node_numbers, scene.policy.role_numbers, scene.state
     return tuple(
         [
             number
-            for number, watcher in enumerate(policy.watchers)
-            if (watcher.node is None or nodes[watcher.node] == course.node)
-            and (watcher.by is None or roles[watcher.by] in speaker.roles)
-            and turns_taken % watcher.every == 0
+            for number, watcher in enumerate(scene.policy.watchers)
+            if (watcher.node is None or nodes[watcher.node] == scene.course.node)
+            and (watcher.by is None or roles[watcher.by] in state.members[speaker].roles)
+            and state.turns_taken % watcher.every == 0
         ]
     )
 
 
-def note_watchers(policy: Policy, state: GroupState, speaker: AgentId) -> GroupState:
+def note_watchers(scene: Scene, speaker: int) -> GroupState:
     """Note the watchers that are asked after all members have spoken in parallel."""
-    course = state.course
-    assert course is not None
-    due = watching(policy, course, state.members[state.number_of(speaker)], state.turns_taken)
+    due, watch = due_watchers(scene, speaker), scene.course.watch
     if not due:
-        return state
-    known = due if course.watch is None else tuple(sorted({*course.watch.due, *due}))
-    watch = Watch.of_valid(due=known, then=Next(gathered=True))
-    return state.model_copy(update={"course": course.model_copy(update={"watch": watch})})
+        return scene.state
+    known = due if watch is None else tuple(sorted({*watch.due, *due}))
+    return scene.with_course(watch=Watch.of_valid(due=known, then=Next(gathered=True))).state
 
 
-def ask_watchers(scene: Scene, at: datetime, due: Sequence[int], then: Next) -> GroupState:
+def ask_watchers(scene: Scene, due: Sequence[int], then: Next) -> GroupState:
     """Ask the first of some watchers that is present and has an option; after the last one the group goes on."""
     for place, number in enumerate(due):
         options = (NOTHING, *_steps(scene.policy.watchers[number], scene))
         if len(options) > 1:
             watched = scene.with_course(watch=Watch.of_valid(due=tuple(due[place:]), then=then))
-            if asked := ask(watched, at, "watch", options, NOTHING):
+            if asked := ask(watched, "watch", options, NOTHING):
                 return asked
-    return go_on_after(scene if scene.course.watch is None else scene.with_course(watch=None), at, then, None)
+    return proceed(scene if scene.course.watch is None else scene.with_course(watch=None), then)
 
 
-def ask_next_watcher(scene: Scene, at: datetime) -> GroupState:
+def ask_next_watcher(scene: Scene) -> GroupState:
     """Ask the watcher after the one that has decided."""
     watch = scene.course.watch
     assert watch is not None
-    return ask_watchers(scene, at, watch.due[1:], watch.then)
+    return ask_watchers(scene, watch.due[1:], watch.then)
 
 
-def _step_in(scene: Scene, choice: str, members: Sequence[AgentId], at: datetime) -> GroupState:
+def _step_in(scene: Scene, choice: str, members: Sequence[AgentId]) -> GroupState:
     """Do what a watcher has chosen, and ask the next one."""
     if choice == "end":
-        return enter(scene.policy, scene.state, END, at)
+        return enter(scene, END)
     if choice in scene.policy.node_numbers:
-        return begin_anew(scene, choice, at)
+        return _begin_anew(scene, choice)
     if choice == "remove":
         gone = [scene.state.number_of(agent) for agent in members]
         told = tuple([tuple([one for one in field if one[0] not in gone]) for field in scene.course.told])
-        scene = scene_of(scene.policy, removed(scene.state, gone)).with_course(told=told)
-    return ask_next_watcher(scene, at)
+        scene = scene_of(scene.policy, removed(scene.state, gone), scene.at).with_course(told=told)
+    return ask_next_watcher(scene)
+
+
+def _begin_anew(scene: Scene, to: str) -> GroupState:
+    """Enter a node again, and strike the messages since it was entered."""
+    course, state = scene.course, scene.state
+    entered = course.entered[scene.policy.node_numbers[to]]
+    first, last = entered, state.turn - 1
+    kept = [one for one in course.struck if one[0] < first]
+    if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
+        first = kept.pop()[0]
+    done = tuple([one for one in course.done if course.entered[one] < entered])
+    # the agenda was filled since, because the node is in no branch
+    scene = scene.with_course(struck=(*kept, (first, last)), agenda=(), done=done)
+    state = floor.cancel_tasks(scene.state, f"{to} is begun anew", lambda task: task.turn >= first)
+    return enter(scene._replace(state=state), to)
 
 
 def _steps(watcher: Watcher, scene: Scene) -> tuple[str, ...]:
     """Return the options of a watcher besides nothing. It goes back only to nodes that were entered and have a visit left."""
-    state = scene.state
+    state, policy, course = scene.state, scene.policy, scene.course
     able = {
         "remove": any(one != state.owner for one in state.hearing),
-        ADD: len(state.members) < MAX_MEMBERS and bool(scene.policy.able(scene.policy.role_numbers)),
+        ADD: len(state.members) < MAX_MEMBERS and bool(policy.able(policy.role_numbers)),
         "go": False,
     }
-    numbers = scene.policy.node_numbers
-    is_full = len(scene.course.struck) >= MAX_STRUCK
-    earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and has_visit(scene, to) and not is_full]
+    back = watcher.go if len(course.struck) < MAX_STRUCK else ()
+    earlier = [to for to in back if course.visits[policy.node_numbers[to]] and scene.has_visit(to)]
     return (*(verb for verb in watcher.may if able.get(verb, True)), *earlier)
 
 

@@ -32,7 +32,7 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
             return way
     if node.max is not None:
         return last_exit(scene) if scene.course.turns >= node.max else None
-    if node.is_bare and has_had(scene, 1):
+    if node.is_bare and scene.has_had(1):
         return last_exit(scene)
     return None
 
@@ -43,7 +43,7 @@ def last_exit(scene: Scene) -> Exit:
     If no member has spoken in it, the first exit of a rule comes before the others. If only exits to nodes that wait are left, and
     the agenda is empty, it is the first of these.
     """
-    able = [way for way in scene.node.exits if has_visit(scene, way.to)]
+    able = [way for way in scene.node.exits if scene.has_visit(way.to)]
     ways = [way for way in able if _is_open(scene, way)]
     first = [way for way in ways if way.is_bare or (way.by == "rule" and not scene.course.turns)]
     return next(iter((*first, *ways, *able)), _TO_THE_END)
@@ -62,22 +62,13 @@ def judged(scene: Scene, *, gathered: bool) -> tuple[Exit, ...]:
 
 def offered_ways(scene: Scene, ways: Iterable[Exit]) -> tuple[Exit, ...]:
     """Return those of some exits that may be chosen now, one to each node."""
-    able = [way for way in ways if has_visit(scene, way.to) and (way.when is None or holds(way.when, scene))]
+    able = [way for way in ways if scene.has_visit(way.to) and (way.when is None or holds(way.when, scene))]
     return tuple({way.to: way for way in reversed(_choices(scene, able))}.values())[::-1]
 
 
 def chosen_exit(scene: Scene, to: str, ways: Iterable[Exit]) -> Exit:
     """Return the exit by which a speaker or the judge reaches the node that it has chosen."""
     return next(way for way in _choices(scene, ways) if way.to == to)
-
-
-def has_visit(scene: Scene, to: str) -> bool:
-    """Return True if a node may be entered again; the end always may."""
-    if to == END:
-        return True
-    number = scene.policy.node_numbers[to]
-    visits = scene.policy.nodes[number].visits
-    return visits is None or scene.course.visits[number] < visits
 
 
 def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Scene, str | None]:
@@ -104,7 +95,7 @@ def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Scene, st
 
 def _is_open(scene: Scene, way: Exit) -> bool:
     """Return whether an exit may be taken: its node has a visit left, and if that node waits, the agenda continues instead."""
-    return has_visit(scene, way.to) and (not _waits(scene, way.to) or bool(_upcoming(scene)))
+    return scene.has_visit(way.to) and (not _waits(scene, way.to) or bool(_upcoming(scene)))
 
 
 def _choices(scene: Scene, ways: Iterable[Exit]) -> list[Exit]:
@@ -125,14 +116,14 @@ def _waits(scene: Scene, to: str) -> bool:
 def _upcoming(scene: Scene) -> list[str]:
     """Return the nodes of the agenda that may be entered when the present node has been left, in their order."""
     names = [scene.policy.nodes[number].name for number in scene.course.agenda]
-    return [name for name in names if has_visit(scene, name) and not _waits(scene, name)]
+    return [name for name in names if scene.has_visit(name) and not _waits(scene, name)]
 
 
 def _forked(scene: Scene, *, only_open: bool = True) -> list[int]:
     """Return the nodes to which a fork leads, in the order of its exits; only those whose conditions hold, or all of them."""
     if scene.node.take == "one":
         return []
-    ways = [way for way in scene.node.exits if way.to != END and has_visit(scene, way.to)]
+    ways = [way for way in scene.node.exits if way.to != END and scene.has_visit(way.to)]
     open_ways = [way for way in ways if not only_open or way.when is None or holds(way.when, scene)]
     return list(dict.fromkeys(scene.policy.node_numbers[way.to] for way in open_ways))
 
@@ -161,17 +152,11 @@ def holds(when: Condition, scene: Scene) -> bool:
     course = scene.course
     return (
         (when.turns is None or course.turns >= when.turns)
-        and (when.rounds is None or has_had(scene, when.rounds))
+        and (when.rounds is None or scene.has_had(when.rounds))
         and (when.visits is None or course.visits[course.node] >= when.visits)
         and (when.field is None or _is_told(when, when.field, scene))
         and (when.left is None or when.at_most is None or _left(scene, when.left) <= when.at_most)
     )
-
-
-def has_had(scene: Scene, rounds: int) -> bool:
-    """Return whether all present members have had some turns in this visit; False if none is present."""
-    taken = scene.course.taken
-    return bool(scene.present) and min([taken[number] for number in scene.present]) >= rounds
 
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:
