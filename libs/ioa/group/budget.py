@@ -60,18 +60,14 @@ def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
 
 def tokens_left(state: GroupState) -> int | None:
     """Return the tokens that are neither used nor lent; None without a limit."""
-    limit, used = state.limits.max_tokens, state.spent.tokens
-    if state.loans:
-        used += sum([loan.tokens or 0 for loan in state.loans])
-    return None if limit is None else max(0, limit - used)
+    limit = state.limits.max_tokens
+    return None if limit is None else max(0, limit - state.spent.tokens - sum(loan.tokens or 0 for loan in state.loans))
 
 
 def cost_left(state: GroupState) -> int | None:
     """Return the cost in millionths that is neither used nor lent; None without a limit."""
-    limit, used = state.limits.max_cost_micros, state.spent.cost_micros
-    if state.loans:
-        used += sum([loan.cost_micros or 0 for loan in state.loans])
-    return None if limit is None else max(0, limit - used)
+    limit = state.limits.max_cost_micros
+    return None if limit is None else max(0, limit - state.spent.cost_micros - sum(loan.cost_micros or 0 for loan in state.loans))
 
 
 def is_exhausted(state: GroupState, unreported: Usage) -> bool:
@@ -92,11 +88,8 @@ def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> G
     Raises:
         IllegalEventError: Half of the rest is nothing.
     """
-    shares = {
-        "turns": state.turns_left // _SHARE,
-        "tokens": _share(tokens_left(state)),
-        "cost_micros": _share(cost_left(state)),
-    }
+    left = {"turns": state.turns_left, "tokens": tokens_left(state), "cost_micros": cost_left(state)}
+    shares = {what: rest and rest // _SHARE for what, rest in left.items()}
     for what, share in shares.items():
         if share == 0:
             why = f"Too little of the budget is left for a nested team: {what.removesuffix('_micros')}."
@@ -110,15 +103,11 @@ def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> G
 
 def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
     """Remove the loan of a nested group and count its usage."""
-    state = state.model_copy(update={"loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup)})
     return state.model_copy(
         update={
+            "loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup),
             "nested_turns": state.nested_turns + closed.turns,
             "spent": state.spent.plus(closed.usage),
             "decisions": counted(state.decisions, closed.decisions) if closed.decisions else state.decisions,
         }
     )
-
-
-def _share(left: int | None) -> int | None:
-    return None if left is None else left // _SHARE

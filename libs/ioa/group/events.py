@@ -61,8 +61,7 @@ class LaunchAbandoned(GoalReference):
     """The goal ended before a group was opened for it, by cancellation or timeout. The log accepts no launch afterwards.
 
     `user` is the owner of the goal. `parent` is set for a nested group: its end closes the parent's task and is no result of the
-    goal.
-    `decided_by` found no fitting agent.
+    goal. `decided_by` found no fitting agent.
     """
 
     type: Literal["launch_abandoned"] = "launch_abandoned"
@@ -118,15 +117,9 @@ class MemberReturned(Model):
 
 
 class MemberJoined(Model):
-    """Group setup added an agent that a member with the floor has invited.
+    """Group setup added an agent that a member with the floor has invited, in its words because of `why`.
 
-    Attributes:
-        card: The agent's card.
-        by: The inviting member.
-        turn: The turn of the invitation.
-        role: The role of the agent; None in a free group.
-        why: The reason, in the words of the inviting member.
-        ruled: Whether rules lead the agent in a group whose owner a model leads.
+    `role` is None in a free group. `ruled` is whether rules lead the agent in a group whose owner a model leads.
     """
 
     type: Literal["member_joined"] = "member_joined"
@@ -182,8 +175,7 @@ class SubgroupOpened(Model):
 class SubgroupClosed(Model):
     """A nested group ended; its conclusion is the result of its task, if the task is still open.
 
-    `turns`, `usage` and `decisions` include nested groups. `degraded` are parts that its conclusion may
-    lack.
+    `turns`, `usage` and `decisions` include nested groups. `degraded` are parts that its conclusion may lack.
     """
 
     type: Literal["subgroup_closed"] = "subgroup_closed"
@@ -200,15 +192,7 @@ class SubgroupClosed(Model):
 
 
 class QuestionAnswered(Model):
-    """The user of the goal answered a question of the group or of a task.
-
-    Attributes:
-        turn: The turn of the question; 0 for a question of a task.
-        task_id: The task that asks.
-        number: Number of the question of the task.
-        by: The author of the answer.
-        key: Key of the answer, see `AnswerQuestion`.
-    """
+    """The user `by` of the goal answered a question of the group or of a task, as in `AnswerQuestion`."""
 
     type: Literal["question_answered"] = "question_answered"
     at: Time
@@ -322,12 +306,6 @@ _encoded_tasks: dict[int, tuple[weakref.ref[Task], bytes]] = {}
 """Encodings by the identity of an immutable task; each is removed with its task."""
 
 
-def encode_state(state: GroupState) -> bytes:
-    """Encode a state. Encodings of open tasks are cached, because a step changes few of them."""
-    fields = {**state.model_dump(mode="json", exclude={"tasks"}), "tasks": None}
-    return encode_around(fields, encode_list([_encode_task(task) for task in state.tasks]))
-
-
 def _encode_task(task: Task) -> bytes:
     number = id(task)
     known = _encoded_tasks.get(number)
@@ -339,14 +317,15 @@ def _encode_task(task: Task) -> bytes:
 
 
 def encode_entry(entry: Entry) -> EncodedEntry:
-    """Encode an entry, with its state last.
+    """Encode an entry, with its state last. Encodings of its tasks are cached, because a step changes few of them.
 
     Raises:
         PayloadTooLargeError: It does not fit.
     """
     if entry.state.tasks:
-        fields = entry.model_dump(mode="json", exclude={"state"})
-        data = encode_around({**fields, "state": None}, encode_state(entry.state))
+        fields = entry.model_dump(mode="json", exclude={"state": {"tasks"}})
+        fields["state"]["tasks"] = None
+        data = encode_around(fields, encode_list([_encode_task(task) for task in entry.state.tasks]))
     else:
         data = encode_value(entry.model_dump(mode="json"))
     check_size(data, MAX_ENTRY_BYTES, Entry.__name__)

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from ioa.group.events import Entry
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.goals import GoalRecord, GoalReference, GoalResult, Reason
+from ioa.group.state import phase_of_end
+from ioa.protocol.goals import GoalRecord, GoalReference, GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model
@@ -47,8 +48,7 @@ class GoalStatus(Model):
     def phase(self) -> GoalPhase:
         """The phase of the goal."""
         if self.result is not None:
-            ended = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
-            return ended.get(self.result.reason, Phase.FAILED)
+            return phase_of_end(self.result.reason)
         return "waiting" if self.standing is None else self.standing.state.phase
 
 

@@ -1,8 +1,7 @@
 """Questions of the floor holder and of running tasks. Each is answered once, or by its default.
 
 The discussion waits for the answer to the floor holder, and not for answers to tasks. An answer needs no floor. The first answer
-counts;
-an answer at `until` or later is rejected, before and after the timer.
+counts; an answer at `until` or later is rejected, before and after the timer.
 """
 
 from __future__ import annotations
@@ -14,18 +13,20 @@ from ioa.group import floor, tasks
 from ioa.group.events import QuestionAnswered, Said
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, OfTask, OpenTask, Waiting
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AskUser, Decision, Phase, Question, TaskQuestion
 from ioa.protocol.policy import Policy
 
 MAX_QUESTIONS = 32
 """Maximum questions per task: they use no turn, and each is an entry of the log."""
+MAX_QUESTION_BYTES = 64_000
+"""Maximum bytes of the questions of a group's open tasks: each entry contains them."""
 
 
 def ask(state: GroupState, said: Said, payload: AskUser, _policy: Policy | None) -> GroupState:
     """Let the discussion wait for the answer to the floor holder; this takes a turn."""
-    _check(payload, said.at, state.limits.deadline)
-    tasks.check_question_fits(state, payload)
+    _check(state, payload, said.at, state.limits.deadline)
     question = Question(**_asked(payload))
     stage = Waiting.of_valid(phase=Phase.PAUSED, waiter=said.message.header.sender, until=question.until, question=question)
     return floor.take_turn(state, stage=stage)
@@ -55,8 +56,7 @@ def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion, _policy: P
     if payload.number > MAX_QUESTIONS:
         why = f"Task {task.task_id} asks {MAX_QUESTIONS} questions at most."
         raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
-    _check(payload, said.at, task.deadline or state.limits.deadline)
-    tasks.check_question_fits(state, payload)
+    _check(state, payload, said.at, task.deadline or state.limits.deadline)
     asked = OfTask(**_asked(payload), number=payload.number, role=payload.role)
     return tasks.replaced(state, tasks.renewed(state, task, said.at).model_copy(update={"asked": asked.number, "question": asked}))
 
@@ -97,9 +97,13 @@ def answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, at
     return tasks.replaced(state, task.model_copy(update={"question": None}))
 
 
-def _check(question: Question, at: datetime, latest: datetime) -> None:
+def _check(state: GroupState, question: Question, at: datetime, latest: datetime) -> None:
     if fault := question.fault(at, latest):
         raise IllegalEventError(RejectionCode.BAD_FORM, f"This cannot be asked: {fault}.")
+    size = sum([len(encode(one)) for one in (question, *(task.question for task in state.open_tasks if task.question is not None))])
+    if size > MAX_QUESTION_BYTES:
+        why = f"The questions of this group have {size:,} bytes; {MAX_QUESTION_BYTES:,} are allowed. Wait for answers."
+        raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
 
 
 def _check_answer(question: Question, answer: str, at: datetime) -> None:

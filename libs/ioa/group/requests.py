@@ -55,7 +55,6 @@ class LaunchGroup(Instruction, GoalReference):
     calls: ModelCalls = ()
     """The requests to models, in order."""
     decided_by: DecidedBy | None = None
-    """The decider about the members."""
     session: SessionIdField | None = None
     """The session of the asking process; a replaced session is rejected."""
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
@@ -75,15 +74,12 @@ class InviteMember(Instruction):
 
     comm_id: CommIdField
     by: AgentIdField
-    """The inviting member."""
     turn: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    """The turn for which it has the floor."""
+    """The turn for which the inviting member has the floor."""
     agent_id: AgentIdField
-    """The invited agent."""
     role: Name | None = None
-    """The role of the agent under a policy."""
+    """The role of the agent under a policy; None in a free group."""
     why: Annotated[str, Field(max_length=MAX_WHY_CHARS)] = ""
-    """The reason."""
     session: SessionIdField | None = None
     """The session of the asking process; a replaced session is rejected."""
 
@@ -99,7 +95,6 @@ class AbandonGoal(Instruction, GoalReference):
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     ticket: ShownTicket = None
-    """The ticket of the goal."""
 
 
 class CancelGoal(Instruction):
@@ -147,8 +142,7 @@ def fitting(standing: GroupSnapshot) -> GroupSnapshot:
     """Abridge the charter of a snapshot that does not fit into a reply, because its state has grown since the launch.
 
     First the parts that only members need are removed: plan, brief, inputs and most of the cards; then the policy, most of the
-    goal's text
-    and all cards but the first. Labels stay, because they decide which callers may see the group.
+    goal's text and all cards but the first. Labels stay, because they decide which callers may see the group.
     """
     for leave_out in (_for_members, _what_is_long):
         try:
@@ -174,8 +168,7 @@ def _what_is_long(charter: Charter) -> Charter:
 class Sync(Model):
     """Request the log entries of a group after `after`, as one of its members.
 
-    The caller shows the `ticket` of a goal to learn that another agent has opened its group. `session` is the session of the asking
-    process.
+    The caller shows the `ticket` of a goal to learn that another agent has opened its group.
     """
 
     comm_id: CommIdField

@@ -1,8 +1,7 @@
 """The state of a group: the data of its last log entry, from which the next step is computed.
 
 The state is computed from the log. It contains no messages except the conclusion of an ended group, so that it stays small in a
-long
-conversation. Data of a single phase is in that phase's stage class.
+long conversation. Data of a single phase is in that phase's stage class.
 """
 
 from __future__ import annotations
@@ -97,9 +96,8 @@ class Charter(GoalReference):
     """The setup of a group, which never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
 
     `brief` describes the goal to a nested group; its `inputs` are the files of the goal and of the results that its task uses.
-    `user` is
-    the owner of the goal. `policy` leads the group, with `cast` for its roles; a group without one is free. `labels` are the
-    goal's.
+    `user` is the owner of the goal. `policy` leads the group, with `cast` for its roles; a group without one is free. `labels`
+    are the goal's.
     """
 
     comm_id: CommIdField
@@ -118,20 +116,14 @@ class Charter(GoalReference):
     labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _each_role_is_cast(self) -> Charter:
+    def _members_differ_and_roles_are_cast(self) -> Charter:
         roles = () if self.policy is None else [role.name for role in self.policy.roles]
         if [casting.role for casting in self.cast] != [*roles]:
             raise ValueError("the cast names each role of the policy once, in their order")
         members = {card.agent_id for card in self.team_members}
-        strangers = {agent for casting in self.cast for agent in casting.members if agent not in members}
-        if strangers:
+        if strangers := {agent for casting in self.cast for agent in casting.members} - members:
             raise ValueError(f"the cast names {', '.join(sorted(strangers))}, who are not in the team")
-        return self
-
-    @model_validator(mode="after")
-    def _members_differ(self) -> Charter:
-        ids = [card.agent_id for card in self.team_members]
-        if len(set(ids)) != len(ids):
+        if len(members) < len(self.team_members):
             raise ValueError("the team names one member twice")
         return self
 
@@ -139,8 +131,7 @@ class Charter(GoalReference):
 class Member(Model):
     """A member, and since when its lease has expired, if it has. `patience` is that of its card.
 
-    `roles` are the numbers of its roles in the group's policy. A removed member has no part, and a `human` one is never
-    lost.
+    `roles` are the numbers of its roles in the group's policy. A removed member has no part, and a `human` one is never lost.
     """
 
     agent_id: AgentIdField
@@ -168,29 +159,15 @@ Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS), OMITTED_IF
 """The members that know a task, by number: the hearers of its assignment, and its assignee. Empty where all hear all."""
 
 
-TeamOfTask = Annotated[ReferenceField | None, OMITTED_IF_EMPTY]
-"""The stored team that a task names; None without one."""
-
-
 class OfTask(Question):
-    """A question of a running task.
-
-    Attributes:
-        number: Number of the question within its task.
-        role: Role of the person that is asked; None for the assigner.
-    """
+    """A question of a running task, by its number within the task. `role` is that of the asked person; None for the assigner."""
 
     number: Annotated[int, Field(ge=1)]
     role: Annotated[Name | None, OMITTED_IF_EMPTY] = None
 
 
 class GroupTask(Model):
-    """A task, open or not.
-
-    Attributes:
-        subgroup: The nested group that serves it.
-        earshot: The members that know the task; see `Earshot`.
-    """
+    """A task, open or not. `subgroup` is the nested group that serves it."""
 
     task_id: TaskIdField
     assignee: AgentIdField
@@ -204,17 +181,15 @@ class GroupTask(Model):
 
 
 class UnfinishedTask(GroupTask):
-    """A task that is not closed.
+    """A task that is not closed. A stored `team` may serve it.
 
-    Attributes:
-        sketch: Sketch of the task's text and of the tasks that it uses; empty if texts are not compared.
-        team: The stored team that serves the task.
+    `sketch` is that of its text and of the tasks that it uses; empty if texts are not compared.
     """
 
     assigner: AgentIdField
     mode: TaskMode
     sketch: Sketch = ""
-    team: TeamOfTask = None
+    team: Annotated[ReferenceField | None, OMITTED_IF_EMPTY] = None
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended."""
@@ -246,11 +221,7 @@ class OpenTask(UnfinishedTask):
 
 
 class WaitingTask(UnfinishedTask):
-    """A task that starts when the tasks in `after` are done. It has no lease, and its time has not begun.
-
-    Attributes:
-        timeout: Maximum time of the task from its start.
-    """
+    """A task that starts when the tasks in `after` are done. It has no lease, and its `timeout` counts from its start."""
 
     status: Literal["waiting"] = "waiting"
     after: tuple[TaskIdField, ...] = ()
@@ -292,14 +263,9 @@ class Discussing(Model):
 
 
 class FieldVotes(Model):
-    """The values of a field of several members.
+    """The values of a field that `count` members filled in; `lowest`, `highest` and `total` are of numbers.
 
-    Attributes:
-        counts: Number of each value: options in their order, yes and no, members in the order in which they were first named.
-        count: Number of members that filled in the field.
-        lowest: The lowest number.
-        highest: The highest number.
-        total: The sum of all numbers.
+    `counts` has the number of each value: options in their order, yes and no, members in the order in which they were first named.
     """
 
     name: Name
@@ -311,15 +277,7 @@ class FieldVotes(Model):
 
 
 class Votes(Model):
-    """The answers to a question to several members that speak in parallel.
-
-    Attributes:
-        turn: The turn of the answers.
-        by: The asking member.
-        fields: The values of each field.
-        answered: Number of members that answered.
-        silent: Members that did not answer.
-    """
+    """The answers, in `turn`, to a question of `by` to several members that speak in parallel; `silent` ones did not answer."""
 
     turn: int
     by: AgentIdField
@@ -361,14 +319,13 @@ class Gathering(Model):
 
 
 Ask = Literal["exit", "speaker", "review", "watch"]
-"""The kind of a decision."""
+"""The kind of a decision: the exit of a node, the next speaker, whether a draft passes, or whether to step in."""
 
 
 class Asking(Model):
     """A member has to choose one of the options.
 
     Attributes:
-        about: Kind of the decision: the exit of a node, the next speaker, whether a draft passes, or whether to step in.
         default: Choice without a valid decision.
         tries: Number of invalid choices that are left; after the last one the default counts.
         refused: The invalid choice that was counted last.
@@ -391,7 +348,6 @@ class Waiting(Model):
     Attributes:
         phase: `AWAITING_ACKS` until assigned tasks are acknowledged, otherwise until tasks are closed or a question is answered.
         waiter: The member that assigned the tasks, paused, or asked.
-        tasks: The tasks.
         until: Timeout; None for `ASSIGNED`.
         question: The question to the user of the goal; None without one.
     """
@@ -421,11 +377,9 @@ class Elsewhere(Model):
 
 
 class Ended(Model):
-    """No event is legal.
+    """No event is legal. `limit` ended the discussion, if the goal was reached nevertheless.
 
-    Attributes:
-        degraded: Parts that the conclusion may lack; None if no member was lost.
-        limit: The limit that ended the discussion, if the goal was reached nevertheless.
+    `degraded` names parts that the conclusion may lack; None if no member was lost.
     """
 
     phase: Literal["ended"] = "ended"
@@ -443,8 +397,9 @@ Stage = Annotated[
 ]
 
 
-_PHASE_OF_END = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
-"""Phases of ends; any other reason is a failure."""
+def phase_of_end(reason: Reason) -> Phase:
+    """Return the phase of a group or goal that has ended."""
+    return {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}.get(reason, Phase.FAILED)
 
 
 class Remark(Model):
@@ -482,7 +437,6 @@ class Draft(Model):
 
     Attributes:
         by: Number of the author.
-        digest: Digest of the message.
         tries: Number of drafts of this turn that may still be rejected.
         passed: Whether the author has to send it again, unchanged, to all members.
     """
@@ -512,13 +466,7 @@ class Next(NamedTuple):
 
 
 class Version(NamedTuple):
-    """The last version of a text on the board; the text itself is in the message that wrote it.
-
-    Attributes:
-        name: Name of the text.
-        version: Number of versions.
-        by: Number of the author of the last version.
-    """
+    """The last version of a text on the board, with the number of its author; the message that wrote it contains the text."""
 
     name: Name
     version: Count
@@ -538,7 +486,6 @@ class Course(Model):
     Attributes:
         policy: Digest of the policy.
         leader: Role that concludes; None for the owner.
-        node: The present node.
         visits: Number of entries into each node.
         turns: Turns of this visit, with silent ones.
         taken: Turns of each member in this visit.
@@ -546,8 +493,7 @@ class Course(Model):
         opening: Whether the floor holder has to open the node with given words.
         total: Turns of each member in the whole group; empty if the policy does not depend on them.
         told: Values of this visit: for each field on which an exit depends, the members with their values, in the order of the
-            messages.
-            A member is given by its number, an option by its position.
+            messages. Members are given by number, options by position.
         nominated: Member that the last speaker named, while another member is asked.
         offered: Choices of the floor holder, as the router computed them. Only views contain it, if they do not show its reasons.
         draft: The message that has not passed its review, or was not sent again.
@@ -635,7 +581,7 @@ class GroupState(GoalReference):
         stage = self.stage
         if isinstance(stage.phase, Phase):
             return stage.phase
-        return _PHASE_OF_END.get(stage.reason, Phase.FAILED) if isinstance(stage, Ended) else Phase.DISCUSSING
+        return phase_of_end(stage.reason) if isinstance(stage, Ended) else Phase.DISCUSSING
 
     @property
     def forced(self) -> ForcedReason | None:
@@ -713,20 +659,9 @@ class GroupState(GoalReference):
         """Return the unfinished tasks that a member knows."""
         return tuple(filter(self.telling(agent_id), self.unfinished_tasks))
 
-    def is_folded(self, task_id: TaskId, to: AgentId | None = None) -> bool:
-        """Return whether a task may have been closed and have left the state.
-
-        An id begins with the turn of the assignment, so an unknown id of an earlier turn counts as one that has left. With `to` the
-        result is
-        what that member can know: tasks that it does not know do not exist for it.
-        """
-        known = self.task(task_id) if to is None else self.task_told_to(to, task_id)
-        return known is None and self.folded > 0 and self.is_earlier(task_id)
-
-    def is_earlier(self, task_id: TaskId) -> bool:
-        """Return whether an id is that of a task of an earlier turn."""
-        turn = turn_of_task_id(task_id)
-        return turn is not None and 0 < turn < self.turn
+    def may_be_folded(self, task_id: TaskId) -> bool:
+        """Return whether an id may be that of a closed task that has left the state: some have, and its turn is an earlier one."""
+        return self.folded > 0 and 0 < (turn_of_task_id(task_id) or 0) < self.turn
 
     def loan(self, subgroup: CommId) -> Loan | None:
         """Find the loan of a nested group that has not ended."""
@@ -743,10 +678,7 @@ class GroupState(GoalReference):
 
     def number_of(self, agent_id: AgentId) -> int:
         """Return the position of a member in the order of joining."""
-        for number, member in enumerate(self.members):
-            if member.agent_id == agent_id:
-                return number
-        raise ValueError(f"{agent_id} is no member of {self.comm_id}.")
+        return [member.agent_id for member in self.members].index(agent_id)
 
     def living(self) -> tuple[AgentId, ...]:
         """Return the members with a valid lease that are not removed, in the order of joining."""
@@ -781,11 +713,11 @@ class GroupState(GoalReference):
         long_ago = at - self.limits.floor_timeout
         return tuple(
             [
-                member.agent_id
-                for member in self.members
-                if not member.removed
-                and (not member.lost or (member.lost_at is not None and member.lost_at > long_ago))
-                and member.agent_id != but
+                one.agent_id
+                for one in self.members
+                if one.agent_id != but
+                and not one.removed
+                and (not one.lost or (one.lost_at is not None and one.lost_at > long_ago))
             ]
         )
 

@@ -23,7 +23,6 @@ from ioa.group.state import (
     Waiting,
     WaitingTask,
 )
-from ioa.protocol.codec import encode
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, TaskId, name_of_task_id, turn_of_task_id
 from ioa.protocol.messages import (
@@ -32,7 +31,6 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Pause,
     Phase,
-    Question,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -43,8 +41,6 @@ from ioa.protocol.policy import Policy
 OUTAGE = timedelta(seconds=30)
 """Minimum delay of a timer that shows an outage, in which no assignee could report."""
 
-MAX_QUESTION_BYTES = 64_000
-"""Maximum bytes of the questions of a group's open tasks: each entry contains them."""
 MAX_WHY_CHARS = 200
 """Maximum characters of the reason of a rejected task in the state; its message contains the whole reason."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
@@ -170,21 +166,12 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
     return task
 
 
-def _renew_leases(state: GroupState, fired: TimerFired) -> GroupState:
-    """Renew the leases of tasks with reported progress. They expire on a grid, so that many expire at one time."""
-    heard = {one.task_id: min(one.at, fired.at) for one in fired.heard}
-    if not heard:
-        return state
-    changed = False
-    tasks = list(state.tasks)
-    for place, task in enumerate(tasks):
-        if isinstance(task, OpenTask) and (at := heard.get(task.task_id)) is not None:
-            lease = state.lease_of(task.assignee)
-            until = _on_grid(at + lease, lease / 2 or timedelta.resolution)  # the half of a microsecond is nothing
-            if until > task.lease_until:
-                tasks[place] = task.model_copy(update={"lease_until": until, "suspect": False})
-                changed = True
-    return state.model_copy(update={"tasks": tuple(tasks)}) if changed else state
+def _renew_after_report(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
+    """Renew the lease of a task with reported progress. Leases expire on a grid, so that many expire at one time."""
+    lease = state.lease_of(task.assignee)
+    grid = lease / 2 or timedelta.resolution  # the half of a microsecond is nothing
+    until = _EPOCH - (_EPOCH - at - lease) // grid * grid
+    return task.model_copy(update={"lease_until": until, "suspect": False}) if until > task.lease_until else task
 
 
 def result(state: GroupState, said: Said, payload: InformTaskResult, _policy: Policy | None) -> GroupState:
@@ -218,7 +205,8 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | 
     if closed.reason is not Reason.CONCLUDED:
         return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
-        state = _note_lacks_of_team(state, closed.task_id, closed.degraded)
+        lacks = Degraded(lost=closed.degraded.lost, tasks=(task.task_id,))  # its task replaces those of the nested group
+        state = state.model_copy(update={"lacks": _join_lacks(state.lacks, lacks)})
     return replaced(state, task.closed(TaskOutcome.DONE))
 
 
@@ -226,7 +214,7 @@ def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequen
     """Return the ids of tasks that a member does not know."""
     is_told_of = state.telling(to)
     known = {task.task_id for task in state.tasks if is_told_of(task)}
-    return [one for one in task_ids if one not in known and not (state.folded and state.is_earlier(one))]
+    return [one for one in task_ids if one not in known and not state.may_be_folded(one)]
 
 
 def time_out(state: GroupState, fired: TimerFired) -> GroupState:
@@ -235,9 +223,11 @@ def time_out(state: GroupState, fired: TimerFired) -> GroupState:
     A task whose deadline has passed fails. A lease that expires makes its task suspect; when it expires again the task fails,
     unless an outage hid the reports. The default of a question counts after its time.
     """
-    at = fired.at
+    at, heard = fired.at, {one.task_id: one.at for one in fired.heard}
 
     def expired(task: OpenTask) -> Task:
+        if task.task_id in heard:
+            task = _renew_after_report(state, task, min(heard[task.task_id], at))
         if task.deadline is not None and task.deadline <= at:
             return task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline")
         changed: dict[str, object] = {}
@@ -249,7 +239,7 @@ def time_out(state: GroupState, fired: TimerFired) -> GroupState:
             changed |= {"suspect": True, "lease_until": at + state.lease_of(task.assignee)}
         return task.model_copy(update=changed) if changed else task
 
-    return _each_open(_renew_leases(state, fired), expired)
+    return _each_open(state, expired)
 
 
 def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -266,18 +256,6 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
         return task.model_copy(update={"suspect": True, "lease_until": until})
 
     return _each_open(state, suspected)
-
-
-def check_question_fits(state: GroupState, question: Question) -> None:
-    """Reject a question that exceeds `MAX_QUESTION_BYTES` together with the others.
-
-    Raises:
-        IllegalEventError: It does not fit.
-    """
-    size = sum([len(encode(one)) for one in (question, *(task.question for task in state.open_tasks if task.question is not None))])
-    if size > MAX_QUESTION_BYTES:
-        why = f"The questions of this group have {size:,} bytes; {MAX_QUESTION_BYTES:,} are allowed. Wait for answers."
-        raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
 
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:
@@ -340,7 +318,7 @@ def open_task(state: GroupState, task_id: TaskId, by: AgentId | None = None) -> 
         IllegalEventError: That member knows no such open task. The error names the state of the task.
     """
     match state.task(task_id) if by is None else state.task_told_to(by, task_id):
-        case None if state.is_folded(task_id, by):
+        case None if state.may_be_folded(task_id):
             raise IllegalEventError(RejectionCode.TASK_CLOSED, f"Task {task_id} is closed.")
         case None:
             raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"The group has no task {task_id}.")
@@ -381,11 +359,6 @@ def _each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupSt
     return state if all(map(is_, tasks, state.tasks)) else state.model_copy(update={"tasks": tasks})
 
 
-def _on_grid(at: datetime, width: timedelta) -> datetime:
-    """Return the first multiple of `width` since the epoch that is not before `at`."""
-    return _EPOCH - (_EPOCH - at) // width * width
-
-
 def _check_repetition(state: GroupState, sender: AgentId, specs: Sequence[TaskSpec], sketches: Sequence[str]) -> None:
     """Reject an assignment of only tasks that the same assignees already work on.
 
@@ -422,11 +395,6 @@ def lacks_of_conclusion(state: GroupState) -> Degraded | None:
     return _join_lacks(state.lacks, Degraded(lost=lost, tasks=_missing_tasks(state, frozenset(lost))))
 
 
-def _note_lacks_of_team(state: GroupState, task_id: TaskId, degraded: Degraded) -> GroupState:
-    """Note the parts that the result of a nested group lacks, with its task in place of those of the group."""
-    return state.model_copy(update={"lacks": _join_lacks(state.lacks, Degraded(lost=degraded.lost, tasks=(task_id,)))})
-
-
 def _missing_tasks(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...]:
     """Return the tasks of lost members that are not done, also not under the same name in a later turn.
 
@@ -444,8 +412,7 @@ def _missing_tasks(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...
 
 
 def _join_lacks(one: Degraded | None, other: Degraded) -> Degraded:
-    if one is None:
-        one = Degraded(lost=())
+    one = one or Degraded(lost=())
     lost, tasks = dict.fromkeys((*one.lost, *other.lost)), dict.fromkeys((*one.tasks, *other.tasks))
     return Degraded(lost=tuple(lost)[-MAX_NAMED:], tasks=tuple(tasks)[-MAX_NAMED:])
 
@@ -466,8 +433,6 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
     if len(state.tasks) <= KEPT:
         return state
     closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
-    if len(closed) <= KEPT:
-        return state
     lent = {loan.subgroup for loan in state.loans}  # a nested team with a loan has to be cancelled yet
     were_closed = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
     awaited = state.stage.tasks if isinstance(state.stage, Waiting) else ()

@@ -257,7 +257,7 @@ class GroupWalk(RuleBasedStateMachine):
 def _left_or_rejected(old: ClosedTask, new: Task | None, after: GroupState) -> bool:
     """Whether a closed task has left the state, or was done and is rejected."""
     if new is None:
-        return after.is_folded(old.task_id)
+        return after.may_be_folded(old.task_id)
     return isinstance(new, ClosedTask) and (old.outcome, new.outcome) == (TaskOutcome.DONE, TaskOutcome.REJECTED)
 
 
