@@ -17,14 +17,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_list, encode_value, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions, ModelCalls
 from ioa.protocol.goals import Artifact, Degraded, GoalReference, Reason
-from ioa.protocol.ids import (
-    AgentId,
-    AgentIdField,
-    CommIdField,
-    MessageId,
-    MessageIdField,
-    TaskIdField,
-)
+from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, MessageId, MessageIdField, TaskIdField
 from ioa.protocol.messages import (
     Answer,
     AnswerKey,

@@ -55,24 +55,19 @@ DEFAULT_GROUP_LIMITS, UNLIMITED = GroupLimits(), GroupLimits(maxsize, maxsize, 0
 class LimitRow(NamedTuple):
     """A limit of some kinds of event.
 
-    Attributes:
-        what: The limited quantity.
-        measure: Returns the quantity after an event, and its maximum. It takes the state, the message, and the configured limits.
+    `measure` returns the quantity after an event, and its maximum. It takes the state, the tasks that the event assigns, and the
+    configured limits.
     """
 
     what: str
     code: RejectionCode
-    measure: Callable[[GroupState, Payload | None, GroupLimits], tuple[int, int]]
+    measure: Callable[[GroupState, Sequence[TaskSpec], GroupLimits], tuple[int, int]]
     kinds: tuple[Kind, ...]
 
 
-def _new_tasks(payload: Payload | None) -> Sequence[TaskSpec]:
-    return payload.tasks if isinstance(payload, ASSIGNMENTS) else ()
-
-
-def _used_tasks(state: GroupState, payload: Payload | None, _limits: GroupLimits) -> tuple[int, int]:
+def _used_tasks(state: GroupState, added: Sequence[TaskSpec], _limits: GroupLimits) -> tuple[int, int]:
     waiting = [task.after for task in state.unfinished_tasks if isinstance(task, WaitingTask)]
-    return sum(map(len, [*waiting, *(spec.uses for spec in _new_tasks(payload))])), MAX_USES
+    return sum(map(len, [*waiting, *(spec.uses for spec in added)])), MAX_USES
 
 
 _TASKS: tuple[Kind, ...] = (SyncTaskAssignment, AsyncTaskAssignment)
@@ -83,38 +78,38 @@ LIMIT_ROWS = (
     LimitRow(
         "unfinished tasks",
         _MANY,
-        lambda state, payload, _limits: (len(state.unfinished_tasks) + max(1, len(_new_tasks(payload))), MAX_OPEN_TASKS),
+        lambda state, added, _limits: (len(state.unfinished_tasks) + max(1, len(added)), MAX_OPEN_TASKS),
         _TASKS,
     ),
     LimitRow("tasks that unfinished tasks use", _MANY, _used_tasks, _TASKS),
     LimitRow(
         "assigned tasks",
         _MANY,
-        lambda state, payload, limits: (state.tasks_given + max(1, len(_new_tasks(payload))), limits.tasks),
+        lambda state, added, limits: (state.tasks_given + max(1, len(added)), limits.tasks),
         _TASKS,
     ),
     LimitRow(
         "members",
         RejectionCode.TOO_MANY_MEMBERS,
-        lambda state, _payload, _limits: (len(state.members) + 1, MAX_MEMBERS),
+        lambda state, _added, _limits: (len(state.members) + 1, MAX_MEMBERS),
         (MemberJoined,),
     ),
     LimitRow(
         "turns for a nested group",
         _LITTLE,
-        lambda state, _payload, limits: (state.turns_left // 2 + state.limits.max_turns // limits.kept_turns, state.turns_left),
+        lambda state, _added, limits: (state.turns_left // 2 + state.limits.max_turns // limits.kept_turns, state.turns_left),
         (SubgroupOpened,),
     ),
     LimitRow(
         "bytes of the log",
         _LITTLE,
-        lambda _state, _payload, limits: (limits.used_bytes, limits.log_bytes // 8 * 7),
+        lambda _state, _added, limits: (limits.used_bytes, limits.log_bytes // 8 * 7),
         (*_TASKS, *_TALK, MemberJoined, SubgroupOpened),
     ),
     LimitRow(
         "bytes of the whole log",
         _LITTLE,
-        lambda _state, _payload, limits: (limits.used_bytes, limits.log_bytes),
+        lambda _state, _added, limits: (limits.used_bytes, limits.log_bytes),
         (InformTaskResult, Pass),
     ),
 )
@@ -124,8 +119,9 @@ _ROWS_OF = {kind: [row for row in LIMIT_ROWS if kind in row.kinds] for row in LI
 
 def exceeded_limit(state: GroupState, kind: Kind, limits: GroupLimits, payload: Payload | None = None) -> IllegalEventError | None:
     """Return the rejection of an event that exceeds a limit; without its payload, of any event of the kind."""
+    added = payload.tasks if isinstance(payload, ASSIGNMENTS) else ()
     for row in _ROWS_OF.get(kind, ()):
-        present, most = row.measure(state, payload, limits)
+        present, most = row.measure(state, added, limits)
         if present > most:
             return IllegalEventError(row.code, f"Too many {row.what}: {present:,}; at most {most:,} are allowed.")
     return None

@@ -95,10 +95,10 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None, l
     try:
         after = _apply(state, event, policy, limits)
     except IllegalEventError as rejected:
-        kinds = (
-            legality.legal_kinds(state, event.message.header.sender, event.at, policy, limits) if isinstance(event, Said) else ()
-        )
-        legal = tuple(map(name_of, kinds))
+        legal: tuple[str, ...] = ()
+        if isinstance(event, Said):
+            kinds = legality.legal_kinds(state, event.message.header.sender, event.at, policy, limits)
+            legal = tuple(map(name_of, kinds))
         raise IllegalEventError(rejected.code, rejected.message, legal=legal, repeats_turn=rejected.repeats_turn) from None
     return Transition(after, event, owed_effects(after), audience(policy, state, event))
 
@@ -166,33 +166,24 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     """
     if not state.loans and not isinstance(state.stage, Ended):
         return ()
+    effects: list[Effect] = [_conclusion(state, state.stage)] if isinstance(state.stage, Ended) else []
     lent = {loan.subgroup for loan in state.loans}
-    cancelled = [
-        CancelSubgroup(
-            task.subgroup,
-            ParentTask(comm_id=state.comm_id, task_id=task.task_id),
-            state.name,
-            task.why or "its task is closed",
-        )
-        for task in state.tasks
-        if isinstance(task, ClosedTask) and task.subgroup and task.subgroup in lent
-    ]
-    return (*_conclusion(state), *cancelled)
+    for task in state.tasks:
+        if isinstance(task, ClosedTask) and task.subgroup in lent:
+            served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
+            effects.append(CancelSubgroup(task.subgroup, served, state.name, task.why or "its task is closed"))
+    return tuple(effects)
 
 
-def _conclusion(state: GroupState) -> tuple[Effect, ...]:
+def _conclusion(state: GroupState, ended: Ended) -> PublishResult | ReportToParent:
     """Return the result of an ended group to its goal's owner, or to its parent."""
-    if not isinstance(state.stage, Ended):
-        return ()
-    ended, turns = state.stage, state.turns_taken + state.nested_turns
+    turns = state.turns_taken + state.nested_turns
     if state.parent is not None:
         loans = state.loans  # of groups that are cancelled with this one: without their reports all of it counts
         lent = Usage(tokens_in=sum(loan.tokens or 0 for loan in loans), cost_micros=sum(loan.cost_micros or 0 for loan in loans))
         used = turns + sum(loan.turns for loan in loans), state.spent.plus(lent)
-        report = ReportToParent(
-            state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used, ended.degraded, state.decisions
-        )
-        return (report,)
+        outcome = ended.reason, ended.content, ended.artifacts
+        return ReportToParent(state.parent, state.comm_id, *outcome, *used, ended.degraded, state.decisions)
     result = GoalResult(
         goal_id=state.goal_id,
         user=state.user,
@@ -207,4 +198,4 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         finished_at=ended.ended_at,
         limit=ended.limit,
     )
-    return (PublishResult(result),)
+    return PublishResult(result)

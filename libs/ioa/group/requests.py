@@ -14,14 +14,7 @@ from ioa.protocol.cards import abridged
 from ioa.protocol.codec import encode, encode_around
 from ioa.protocol.decisions import DecidedBy, ModelCalls
 from ioa.protocol.goals import Artifact, GoalReference, Reason
-from ioa.protocol.ids import (
-    AgentIdField,
-    CommId,
-    CommIdField,
-    GoalIdField,
-    SessionIdField,
-    TaskIdField,
-)
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField, TaskIdField
 from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey
 from ioa.protocol.model import OMITTED_IF_EMPTY, Instruction, Model
 from ioa.protocol.policy import MAX_ROLES, Casting, Name

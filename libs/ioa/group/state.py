@@ -16,16 +16,7 @@ from pydantic import Field, model_validator
 from ioa.protocol.cards import AgentCard, Patience
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalReference, Labels, Reason, RepetitionRule
-from ioa.protocol.ids import (
-    AgentId,
-    AgentIdField,
-    CommId,
-    CommIdField,
-    MessageIdField,
-    TaskId,
-    TaskIdField,
-    turn_of_task_id,
-)
+from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, MessageIdField, TaskId, TaskIdField, turn_of_task_id
 from ioa.protocol.messages import PassCause, Phase, Question, TaskOutcome
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
@@ -391,10 +382,7 @@ class Ended(Model):
     limit: ForcedReason | None = None
 
 
-Stage = Annotated[
-    Discussing | Gathering | Asking | Waiting | Concluding | Elsewhere | Ended,
-    Field(discriminator="phase"),
-]
+Stage = Annotated[Discussing | Gathering | Asking | Waiting | Concluding | Elsewhere | Ended, Field(discriminator="phase")]
 
 
 def phase_of_end(reason: Reason) -> Phase:

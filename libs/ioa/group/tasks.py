@@ -12,17 +12,7 @@ from ioa.group import budget, floor
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.policy.hearing import told_of_tasks
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import (
-    ClosedTask,
-    Earshot,
-    GroupState,
-    OpenTask,
-    Task,
-    TaskMode,
-    UnfinishedTask,
-    Waiting,
-    WaitingTask,
-)
+from ioa.group.state import ClosedTask, Earshot, GroupState, OpenTask, Task, TaskMode, UnfinishedTask, Waiting, WaitingTask
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, TaskId, name_of_task_id, turn_of_task_id
 from ioa.protocol.messages import (
