@@ -8,18 +8,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
 
-class _TaskGroup(asyncio.TaskGroup):
-    """Task group of CPython 3.13 (python/cpython#116720).
+class TaskGroup(asyncio.TaskGroup):
+    """Task group that cancels the waiting task again only for a cancellation during the block.
 
-    If a task fails while the block is cancelled from outside, older versions lose the cancellation. If a task fails while the
-    group waits for its tasks, they count the waiting task as cancelled.
+    If a task fails while the block is cancelled from outside, CPython 3.11 and 3.12 lose the cancellation (python/cpython#116720).
+    If a task fails while the group waits for its tasks, they count the waiting task as cancelled. CPython 3.13 and newer also
+    repeat a cancellation from before the block, which would interrupt a task that cleans up.
     """
 
     _parent_task: asyncio.Task[Any]
@@ -39,8 +40,12 @@ class _TaskGroup(asyncio.TaskGroup):
             await super().__aexit__(kind, error, traceback)
         except BaseExceptionGroup:
             waiting = self._parent_task
-            if self._parent_cancel_requested and not is_uncounted:
-                waiting.uncancel()
+            if sys.version_info < (3, 13):
+                if self._parent_cancel_requested and not is_uncounted:
+                    waiting.uncancel()
+            elif waiting.cancelling():
+                with suppress(asyncio.CancelledError):  # CPython has cancelled the task again
+                    await asyncio.sleep(0)
             if waiting.cancelling() > self._cancelled_before:
                 waiting.uncancel()
                 waiting.cancel()
@@ -70,7 +75,6 @@ def _fail_after(delay: float | None) -> asyncio.Timeout:
     return _Timeout(None if delay is None else asyncio.get_running_loop().time() + delay)
 
 
-TaskGroup = asyncio.TaskGroup if sys.version_info >= (3, 13) else _TaskGroup
 _HAS_LIMITS = sys.version_info >= (3, 11, 3)
 fail_after: Callable[[float | None], asyncio.Timeout] = asyncio.timeout if _HAS_LIMITS else _fail_after
 fail_at: Callable[[float | None], asyncio.Timeout] = asyncio.timeout_at if _HAS_LIMITS else _Timeout
