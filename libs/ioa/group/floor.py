@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -37,12 +37,7 @@ def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, *, speakers: int = 0) -> GroupState:
     """Grant the floor to a member, or force the conclusion if no turn or budget is left.
 
-    Args:
-        state: The group.
-        agent_id: The member.
-        at: The time.
-        within: How long it has the floor; None for the timeout of the group.
-        speakers: Number of turns that the budget must cover. Default 0: a member that waited may use the rest.
+    The budget must cover the turns of `speakers`; a member that waited may use the rest.
     """
     return cut_short(state, at, speakers) or state.model_copy(update=granted(state, agent_id, at, within))
 
@@ -69,15 +64,7 @@ def gather(
     votes: Votes | None = None,
     form: tuple[FormField, ...] = (),
 ) -> GroupState:
-    """Grant a seat to each of several members, or force the conclusion if turns or budget do not suffice.
-
-    Args:
-        state: The group.
-        agents: The members, with the time that each has; None for the timeout of the group.
-        at: The time.
-        votes: The count of the answers to a member that asks them; its turn is this one.
-        form: The fields that this member asks for.
-    """
+    """Grant a seat to each of several members for its time, or force the conclusion if turns or budget do not suffice."""
     if (concluding := cut_short(state, at, len(agents))) is not None:
         return concluding
     seats = tuple([Seat.of_valid(agent_id=agent, until=until(state, at, within)) for agent, within in agents.items()])
@@ -95,11 +82,8 @@ def cut_short(state: GroupState, at: datetime, speakers: int) -> GroupState | No
 def until(state: GroupState, at: datetime, within: timedelta | None, timeout: timedelta | None = None) -> datetime:
     """Return the end of a turn that is granted now.
 
-    Args:
-        state: The group.
-        at: The time.
-        within: Length of the turn: the patience on the speaker's card, or the timeout of its role; None without one.
-        timeout: Length of the turn if `within` is None. Default: the floor timeout of the group.
+    `within` is the patience on the speaker's card, or the timeout of its role. Without one the turn has `timeout`, by default the
+    floor timeout of the group.
     """
     return at + (timeout or state.limits.floor_timeout) if within is None else min(at + within, state.limits.deadline)
 
@@ -148,6 +132,12 @@ def cancel_tasks(state: GroupState, why: str, which: Callable[[OpenTask | Waitin
         task if isinstance(task, ClosedTask) or not which(task) else task.closed(TaskOutcome.CANCELLED, why) for task in state.tasks
     ]
     return state.model_copy(update={"tasks": tuple(cancelled)})
+
+
+def change_members(state: GroupState, agents: Collection[AgentId], **changed: object) -> GroupState:
+    """Change fields of some members."""
+    members = [one.model_copy(update=changed) if one.agent_id in agents else one for one in state.members]
+    return state.model_copy(update={"members": tuple(members)})
 
 
 def next_living(state: GroupState, agent_id: AgentId) -> AgentId:

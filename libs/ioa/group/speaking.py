@@ -6,7 +6,7 @@ after them. Under a policy `ioa.group.policy.course` selects the next speaker. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.group import floor, questions, tasks
@@ -25,13 +25,12 @@ from ioa.group.events import (
 )
 from ioa.group.policy import deciding
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.course import begin, count_turn, end_discussion, gather, grant, pass_over, proceed
+from ioa.group.policy.course import NO_CHOICE, begin, count_turn, end_discussion, gather, grant, pass_over, proceed
 from ioa.group.policy.forms import no_votes, with_answer
 from ioa.group.policy.hearing import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
-    Charter,
     Concluding,
     Discussing,
     Ended,
@@ -71,6 +70,8 @@ def launch(_state: None, launched: GroupLaunched, _policy: Policy | None) -> Gro
         roles = tuple([number for number, casting in enumerate(charter.cast) if card.agent_id in casting.members])
         human = policy is not None and any(policy.roles[role].human for role in roles)
         members.append(Member(agent_id=card.agent_id, patience=card.patience, roles=roles, human=human))
+    speaks = {card.agent_id: card.speaks for card in charter.team_members}
+    is_modelled = policy is None and speaks.get(charter.owner) == "model"
     state = GroupState(
         comm_id=charter.comm_id,
         goal_id=charter.goal_id,
@@ -84,19 +85,13 @@ def launch(_state: None, launched: GroupLaunched, _policy: Policy | None) -> Gro
         turn=0,
         spent=launched.usage,
         decisions=_decisions(launched.decided_by),
-        ruled=_ruled(charter) if policy is None else (),
+        ruled=tuple([agent for agent, by in speaks.items() if by == "rules"]) if is_modelled else (),
     )
     if not state.is_member(charter.owner):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
     if policy is not None:
         return begin(state, policy, launched.at)
     return state.model_copy(update=floor.granted(state, charter.owner, launched.at, state.patience_of(charter.owner)))
-
-
-def _ruled(charter: Charter) -> tuple[AgentId, ...]:
-    """Return the members that rules speak for, if a model speaks for the owner."""
-    speaks = {card.agent_id: card.speaks for card in charter.team_members}
-    return tuple(agent_id for agent_id, by in speaks.items() if by == "rules") if speaks.get(charter.owner) == "model" else ()
 
 
 def _decisions(by: DecidedBy | None) -> tuple[Decisions, ...]:
@@ -141,7 +136,7 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
     spoken = floor.spoken(state, monologue=_check_remark(state, said) if is_compared else None)
     state = count_turn(state, policy, number, payload.fields, payload.writes, **spoken)
     scene = scene_of(policy, state, said.at)
-    then = Next(payload.go)
+    then = NO_CHOICE if payload.go is None else Next(payload.go)
     if names := payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,)):
         then = Next(None, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
     if policy.watchers and (due := deciding.due_watchers(scene, number)):
@@ -230,39 +225,35 @@ def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy |
     """Take the message of a member that speaks in parallel with others."""
     sender, stage = said.message.header.sender, state.stage
     assert isinstance(stage, Gathering)
-    if stage.votes is not None:
-        stage = stage.model_copy(update={"votes": with_answer(stage.votes, stage.form, payload.fields)})
-    spoken = floor.spoken(state, monologue=None, stage=_without(stage, (sender,)))
+    votes = None if stage.votes is None else with_answer(stage.votes, stage.form, payload.fields)
+    spoken = floor.spoken(state, monologue=None)
     if policy is None:
         state = state.model_copy(update=spoken)
     else:
-        fields = {} if stage.form else payload.fields
-        number = state.number_of(sender)
+        fields, number = {} if stage.form else payload.fields, state.number_of(sender)
         state = count_turn(state, policy, number, fields, payload.writes, **spoken)
         if policy.watchers:
             state = deciding.note_watchers(scene_of(policy, state, said.at), number)
-    return _go_on_without_seats(state, said.at, policy, payload.content)
+    return _leave_seats(state, (sender,), said.at, policy, payload.content, votes=votes)
 
 
-def _without(stage: Gathering, agents: Iterable[AgentId]) -> Gathering:
-    gone = set(agents)
-    return stage.model_copy(update={"seats": tuple([seat for seat in stage.seats if seat.agent_id not in gone])})
-
-
-def _close_seats(state: GroupState, agents: Sequence[AgentId]) -> GroupState:
+def _close_seats(state: GroupState, agents: Sequence[AgentId], at: datetime, policy: Policy | None) -> GroupState:
     """Close the seats of silent members."""
     assert isinstance(state.stage, Gathering)
-    stage = _without(state.stage, agents)
-    if stage.votes is not None:
-        votes = stage.votes.model_copy(update={"silent": (*stage.votes.silent, *agents)})
-        stage = stage.model_copy(update={"votes": votes})
-    return state.model_copy(update={"stage": stage})
+    votes = state.stage.votes
+    if votes is not None:
+        votes = votes.model_copy(update={"silent": (*votes.silent, *agents)})
+    return _leave_seats(state, agents, at, policy, votes=votes)
 
 
-def _go_on_without_seats(state: GroupState, at: datetime, policy: Policy | None, words: str | None = None) -> GroupState:
-    """Go on after all seats are closed. Under a policy members whose models were unavailable are asked again first."""
+def _leave_seats(
+    state: GroupState, agents: Sequence[AgentId], at: datetime, policy: Policy | None, words: str | None = None, **changed: object
+) -> GroupState:
+    """Remove seats, and go on after the last one. Under a policy members whose models were unavailable are asked again first."""
     stage = state.stage
     assert isinstance(stage, Gathering)
+    stage = stage.model_copy(update={"seats": tuple([one for one in stage.seats if one.agent_id not in agents]), **changed})
+    state = state.model_copy(update={"stage": stage})
     if stage.seats:
         return state
     if policy is None:
@@ -287,7 +278,7 @@ def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | Non
     """Pass a turn, a seat or a decision. A member whose model is unavailable is waited for some time."""
     sender, at, stage = said.message.header.sender, said.at, state.stage
     if policy is None and isinstance(stage, Gathering):
-        return _go_on_without_seats(_close_seats(state, (sender,)), at, policy)
+        return _close_seats(state, (sender,), at, policy)
     noted = _note_pass(state, sender, payload.cause, at)
     if policy is None or isinstance(stage, Concluding):
         return _pass_on(noted, sender, payload, at)
@@ -295,8 +286,7 @@ def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | Non
     waits = is_away and at < noted.passes[-1].since + state.limits.model_patience
     match stage:
         case Gathering() if waits:
-            left = _without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
-            return _go_on_without_seats(noted.model_copy(update={"stage": left}), at, policy)
+            return _leave_seats(noted, (sender,), at, policy, away=(*stage.away, sender))
         case Asking():
             scene = scene_of(policy, noted, at)
             return deciding.ask_again(scene) if waits else deciding.decide(scene)
@@ -368,13 +358,8 @@ def prolong(state: GroupState, said: Said, _payload: Thinking, _policy: Policy |
 def prolonged_until(state: GroupState, holder: AgentId, at: datetime) -> datetime | None:
     """Return until when a member may keep its turn; None if it may not keep it longer now."""
     patience, stage = state.patience_of(holder), state.stage
-    match stage:
-        case Discussing(until=ends) | Concluding(until=ends) | Asking(until=ends):
-            pass
-        case Gathering(seats=seats):
-            ends = next(seat.until for seat in seats if seat.agent_id == holder)
-        case _:
-            return None
+    assert isinstance(stage, Discussing | Gathering | Asking | Concluding)
+    ends = next(one.until for one in stage.seats if one.agent_id == holder) if isinstance(stage, Gathering) else stage.until
     if patience is None or at < ends - patience / 2:
         return None
     until = min(at + patience, state.limits.deadline)
@@ -416,14 +401,12 @@ def _silence(
         reason = reason or (Reason.MEMBER_LOST if led is None else Reason.NO_SPEAKER)
         return floor.end(state, state.forced or reason, f"Too many turns in a row were silent: {silences}.", at)
     after = state.model_copy(update={"silences": silences})
-    if isinstance(state.stage, Gathering):
-        after = _close_seats(after, silent)
     if led is not None:
         for agent in silent:
             after = count_turn(after, led, state.number_of(agent))
     if isinstance(state.stage, Gathering):
-        return _go_on_without_seats(after, at, policy)
-    return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after, at), Next())
+        return _close_seats(after, silent, at, policy)
+    return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after, at))
 
 
 def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | None) -> GroupState:
@@ -434,7 +417,7 @@ def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | N
     if number in scene.present or not scene.present:
         return grant(scene, number)
     counted = count_turn(state, policy, number).model_copy(update={"silences": state.silences + 1})
-    return proceed(scene_of(policy, counted, at), Next())
+    return proceed(scene_of(policy, counted, at))
 
 
 def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
@@ -455,7 +438,7 @@ def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupSta
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"{lost.agent_id} is a person, and persons are never lost.")
     if lost.agent_id not in state.living():
         return state
-    after = _mark(state, lost.agent_id, lost=True, lost_at=lost.at)
+    after = floor.change_members(state, (lost.agent_id,), lost=True, lost_at=lost.at)
     after = tasks.suspect(after, lost.agent_id, lost.at)
     if lost.agent_id not in state.floor:
         return after
@@ -463,7 +446,7 @@ def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupSta
         case Gathering(seats=seats):
             if policy is not None and len(seats) == 1 and not scene_of(policy, after, lost.at).present:
                 return after  # it may come back
-            return _go_on_without_seats(_close_seats(after, (lost.agent_id,)), lost.at, policy)
+            return _close_seats(after, (lost.agent_id,), lost.at, policy)
         case Asking() if policy is not None:
             return deciding.ask_again(scene_of(policy, after, lost.at))
         case Discussing() if policy is not None:
@@ -475,17 +458,12 @@ def return_member(state: GroupState, returned: MemberReturned, policy: Policy | 
     """Mark a member as living. It takes the floor from a lost holder that kept it because no other member was present."""
     if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
         return state
-    after, holder = _mark(state, returned.agent_id, lost=False, lost_at=None), state.floor_holder
+    after, holder = floor.change_members(state, (returned.agent_id,), lost=False, lost_at=None), state.floor_holder
     if policy is not None and isinstance(state.stage, Discussing) and holder is not None:
         scene = scene_of(policy, after, returned.at)
         return after if holder in after.living() else pass_over(scene, state.number_of(holder))
     is_alone = not state.living() and holder not in (None, returned.agent_id)
     return floor.pass_on(after, returned.at) if is_alone else after
-
-
-def _mark(state: GroupState, agent_id: AgentId, **changed: object) -> GroupState:
-    members = tuple(member.model_copy(update=changed) if member.agent_id == agent_id else member for member in state.members)
-    return state.model_copy(update={"members": members})
 
 
 def invite(state: GroupState, joined: MemberJoined, policy: Policy | None) -> GroupState:
@@ -521,16 +499,11 @@ def _waits_for_nothing(state: GroupState) -> bool:
     return awaited.isdisjoint(stage.tasks)
 
 
-def _wake(state: GroupState, at: datetime, policy: Policy | None) -> GroupState:
-    assert isinstance(state.stage, Waiting)
-    return _resume(state, state.stage.waiter, at, policy)
-
-
 NOTHING_TO_WAIT_FOR = floor.StateRule(
     "nothing left to wait for",
     floor.WAITING,
     _waits_for_nothing,
-    _wake,
+    lambda state, at, policy: _resume(state, state.stage.waiter, at, policy) if isinstance(state.stage, Waiting) else state,
     Phase.DISCUSSING,
     "the floor returns to the member that assigned or paused, or to a living member in its place",
 )

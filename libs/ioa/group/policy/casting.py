@@ -84,8 +84,7 @@ class Scene(NamedTuple):
     def next_speaker(self, named: int | None = None) -> int | None:
         """Return the speaker after the last one; None if no member is present.
 
-        Args:
-            named: The named member. If it is not present, the hub speaks, or the next member in order.
+        If the named member is not present, the hub speaks, or the next member in order.
         """
         turns, last = self.node.turns, self.course.last
         if not self.present:
@@ -99,10 +98,12 @@ class Scene(NamedTuple):
             return hub
         if named in self.present:
             return named
+        if last is None:
+            return self.present[0]
         places = self.cast.places
         start = places.index(last) + 1 if last in places else 0
         # the last speaker if no other is present
-        return self.present[0] if last is None else next(one for one in (*places[start:], *places[:start]) if one in self.present)
+        return next(filter(self.present.__contains__, (*places[start:], *places[:start])))
 
     def has_had(self, rounds: int) -> bool:
         """Return whether all present members have had some turns in this visit; False if none is present."""
@@ -157,13 +158,7 @@ def _find_cast(policy: Policy, members: Sequence[Member], node: int) -> Cast:
 def members_in_order(
     policy: Policy, members: Iterable[AgentId], cast: Iterable[Casting]
 ) -> tuple[tuple[AgentId, ...], tuple[Casting, ...]]:
-    """Return the members of a new group, each once, and its cast; with secret roles in the order of their ids.
-
-    Args:
-        policy: The policy of the group.
-        members: The members, the owner first.
-        cast: The holders of each role.
-    """
+    """Return the members of a new group, each once, the owner first, and its cast; with secret roles in the order of their ids."""
     owner, *others = dict.fromkeys(members)
     if not policy.secrets:
         return (owner, *others), tuple(cast)

@@ -17,6 +17,9 @@ from ioa.group.state import Ask, Asking, Course, GroupState, Next, Version, Vote
 from ioa.protocol.goals import Reason
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, Form, Policy
 
+NO_CHOICE = Next()
+"""The choices of a silent turn, and of a message that names no member and no exit."""
+
 
 def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Enter the first node of a new group."""
@@ -32,13 +35,10 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     return enter(scene_of(policy, state.model_copy(update={"course": course}), at), policy.nodes[0].name)
 
 
-def proceed(scene: Scene, then: Next, words: str | None = None) -> GroupState:
+def proceed(scene: Scene, then: Next = NO_CHOICE, words: str | None = None) -> GroupState:
     """Go on after a counted turn: take an open exit, otherwise ask the judge, otherwise grant the next floors.
 
-    Args:
-        scene: The node.
-        then: The choices of the speaker. Named members that are no longer present are left out.
-        words: The message; None if the turn was silent.
+    `then` are the choices of the speaker: members that are no longer present are left out. A silent turn has no `words`.
     """
     if (way := way_out(scene, then.go)) is not None:
         return leave(scene, way, words, chosen=then.go is not None)
@@ -70,12 +70,7 @@ def pass_over(scene: Scene, holder: int) -> GroupState:
 def ask(scene: Scene, about: Ask, options: tuple[str, ...], default: str, tries: int | None = None) -> GroupState | None:
     """Ask the role that judges, chooses the speaker, reviews or watches for a decision; None if no holder is present.
 
-    Args:
-        scene: The node.
-        about: The kind of decision.
-        options: The possible choices.
-        default: The choice without a valid decision.
-        tries: Number of invalid decisions that are allowed. Default: the node's value.
+    By default the node limits the number of invalid decisions; see `Asking`.
     """
     role = scene.policy.role_numbers[_asked_role(scene, about)]
     asked = next((member for member in scene.state.members if role in member.roles and member.takes_part), None)
@@ -159,9 +154,8 @@ def leave(scene: Scene, way: Exit, words: str | None = None, *, chosen: bool = F
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
     """Remove members from a group, and cancel their tasks."""
-    gone = [one.agent_id for number, one in enumerate(state.members) if number in numbers]
-    members = [one.model_copy(update={"removed": True}) if one.agent_id in gone else one for one in state.members]
-    after = state.model_copy(update={"members": tuple(members)})
+    gone = [state.members[number].agent_id for number in numbers]
+    after = floor.change_members(state, gone, removed=True)
     return floor.cancel_tasks(after, "its assignee was removed", lambda task: task.assignee in gone)
 
 

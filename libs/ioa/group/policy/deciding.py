@@ -117,7 +117,7 @@ def _reject_finally(scene: Scene, draft: Draft) -> GroupState:
         whose = "" if policy.secrets else f" of {scene.agent(draft.by)}"
         why = f"{review.by} rejected every draft{whose} in node {scene.node.name}; the group ended."
         return floor.end(scene.state, Reason.REFUSED, why, scene.at)
-    return proceed(scene_of(policy, count_turn(scene.state, policy, draft.by), scene.at), Next())
+    return proceed(scene_of(policy, count_turn(scene.state, policy, draft.by), scene.at))
 
 
 def due_watchers(scene: Scene, speaker: int) -> tuple[int, ...]:
@@ -193,7 +193,7 @@ def _steps(watcher: Watcher, scene: Scene) -> tuple[str, ...]:
     """Return the options of a watcher besides nothing. It goes back only to nodes that were entered and have a visit left."""
     state, policy, course = scene.state, scene.policy, scene.course
     able = {
-        "remove": any(one != state.owner for one in state.hearing),
+        "remove": bool(nameable(state, "remove")),
         ADD: len(state.members) < MAX_MEMBERS and bool(policy.able(policy.role_numbers)),
         "go": False,
     }

@@ -18,12 +18,7 @@ _TO_THE_END = Exit(to=END)
 
 
 def way_out(scene: Scene, go: str | None) -> Exit | None:
-    """Return the exit that is taken after a turn; None if the node goes on.
-
-    Args:
-        scene: The node after the turn was counted.
-        go: The target that the speaker chose, one of the offered ones.
-    """
+    """Return the exit that is taken after a counted turn; None if the node goes on. `go` is the target that the speaker chose."""
     node = scene.node
     if go is not None:
         return chosen_exit(scene, go, node.offered)
@@ -74,13 +69,8 @@ def chosen_exit(scene: Scene, to: str, ways: Iterable[Exit]) -> Exit:
 def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Scene, str | None]:
     """Note that the node is done, put the other nodes of a fork on the agenda, and return the next node.
 
-    Args:
-        scene: The node.
-        way: The exit by which the node is left.
-        chosen: Whether a speaker or the judge has chosen it; then the end is the end, whatever is on the agenda.
-
-    Returns:
-        The scene with the new course, and the node that is entered; None if all nodes that could be entered wait for good.
+    It is None if all nodes that could be entered wait for good. An end that a speaker or the judge has chosen is the end, whatever
+    is on the agenda.
     """
     course, is_end = scene.course, way.to == END
     if not (scene.policy.awaited or scene.node.take == "all" or course.agenda):
@@ -144,9 +134,6 @@ def _branches(scene: Scene) -> set[int]:
     return forked | found - {fork}
 
 
-Told = Sequence[tuple[int, FieldValue]]
-
-
 def holds(when: Condition, scene: Scene) -> bool:
     """Return whether all parts of a condition hold."""
     course = scene.course
@@ -155,8 +142,13 @@ def holds(when: Condition, scene: Scene) -> bool:
         and (when.rounds is None or scene.has_had(when.rounds))
         and (when.visits is None or course.visits[course.node] >= when.visits)
         and (when.field is None or _is_told(when, when.field, scene))
-        and (when.left is None or when.at_most is None or _left(scene, when.left) <= when.at_most)
+        and (when.left is None or when.at_most is None or _count_left(scene, when.left) <= when.at_most)
     )
+
+
+def _count_left(scene: Scene, role: str) -> int:
+    number = scene.policy.role_numbers[role]
+    return sum(not member.removed and number in member.roles for member in scene.state.members)
 
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:
@@ -168,7 +160,7 @@ def removed_by(removal: Removal, scene: Scene) -> int | None:
     return scene.state.number_of(counts[0][0])
 
 
-def _told(field: str, scene: Scene) -> Told:
+def _told(field: str, scene: Scene) -> Sequence[tuple[int, FieldValue]]:
     """Return the values of a field of the members of the group, in the order of their messages."""
     names = [one.name for one in scene.node.tested]
     told = scene.course.told
@@ -176,13 +168,17 @@ def _told(field: str, scene: Scene) -> Told:
 
 
 def _is_told(when: Condition, field: str, scene: Scene) -> bool:
+    """Return whether the values of a field, or those of the members of a role, fulfil a condition."""
     role = None if when.of is None else scene.policy.role_numbers[when.of]
 
     def counts(number: int) -> bool:
         return role is None or role in scene.state.members[number].roles
 
+    def is_so(value: FieldValue) -> bool:
+        return value == when.equals if when.equals is not None else when.like is None or looks_like(str(value), when.like)
+
     told = [(by, value) for by, value in _told(field, scene) if counts(by)]
-    so = [by for by, value in told if _is_so(when, value)]
+    so = [by for by, value in told if is_so(value)]
     match when.by:
         case "last":
             return bool(so) and so[-1] == told[-1][0]
@@ -194,17 +190,6 @@ def _is_told(when: Condition, field: str, scene: Scene) -> bool:
         case "most":
             asked = set(filter(counts, scene.cast.held))
             return 2 * len(asked.intersection(so)) > len(asked)
-
-
-def _is_so(when: Condition, value: FieldValue) -> bool:
-    if when.equals is not None:
-        return value == when.equals
-    return when.like is None or looks_like(str(value), when.like)
-
-
-def _left(scene: Scene, role: str) -> int:
-    number = scene.policy.role_numbers[role]
-    return sum(not member.removed and number in member.roles for member in scene.state.members)
 
 
 def looks_like(text: str, pattern: str) -> bool:

@@ -57,7 +57,8 @@ def read_value(kind: FieldKind, written: str) -> FieldValue:
 
 def no_votes(turn: int, by: str, form: Iterable[FormField]) -> Votes:
     """Return the empty count of the answers to a question."""
-    fields = [FieldVotes.of_valid(name=field.name, counts=_options(field)) for field in form]
+    options = [(field.name, (YES, NO) if field.kind == "yes_no" else field.options) for field in form]
+    fields = [FieldVotes.of_valid(name=name, counts=tuple([(one, 0) for one in values])) for name, values in options]
     return Votes.of_valid(turn=turn, by=by, fields=tuple(fields))
 
 
@@ -74,11 +75,6 @@ def _blank(field: FormField, members: Sequence[Member], policy: Policy | None) -
     role = None if field.role is None or policy is None else policy.role_numbers[field.role]
     values = tuple([one.agent_id for one in members if not one.removed and (role is None or role in one.roles)])
     return field.model_copy(update={"options": values, "required": field.required and bool(values)})
-
-
-def _options(field: FormField) -> tuple[tuple[str, int], ...]:
-    names = (YES, NO) if field.kind == "yes_no" else field.options
-    return tuple([(name, 0) for name in names])
 
 
 def _counted(votes: FieldVotes, kind: FieldKind, value: FieldValue) -> FieldVotes:

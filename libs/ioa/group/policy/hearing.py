@@ -60,15 +60,10 @@ _TALK = (Discussion, Pass, Thinking)
 
 
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
-    """Return the members that receive an event, in the order of joining; for a member that it removes it is the last event.
+    """Return the members that receive an event in a state, in the order of joining; a member that it removes receives it last.
 
     All receive the launch, timers, members that join, are lost or return, and the conclusion. Members that hear all receive a
     decision and its rejection; members that heard a question receive its answer; members that know a task receive its reports.
-
-    Args:
-        policy: The policy of the group.
-        state: The group before the event.
-        event: The event.
     """
     if isinstance(event, MemberJoined):
         return (*state.hearing, event.card.agent_id)
@@ -138,14 +133,7 @@ def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
 
 
 def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: AgentId) -> bool:
-    """Return True for a message of another member in a parallel turn in which the member has yet to speak.
-
-    Args:
-        policy: The policy of the group.
-        state: The group now.
-        event: The event that the member receives.
-        agent_id: The member.
-    """
+    """Return True for a message of another member in a parallel turn in which the member has yet to speak."""
     stage = state.stage
     if not (isinstance(stage, Gathering) and isinstance(event, Said)):
         return False

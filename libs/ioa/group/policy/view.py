@@ -33,14 +33,7 @@ from ioa.protocol.policy import Node, Policy
 
 
 def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Entry:
-    """Return an entry as a member sees it.
-
-    Args:
-        policy: The policy of the group.
-        entry: The entry of the log.
-        agent_id: The member.
-        joined_as: Its roles, if it has joined later.
-    """
+    """Return an entry as a member sees it; `joined_as` are its roles, if it has joined later."""
     if policy is None or not policy.is_scoped:
         return entry
     told, state = entry.audience, entry.state
@@ -147,11 +140,7 @@ def _seen_floor(policy: Policy, state: GroupState, me: Member) -> Sequence[Agent
 
 def _awaited(state: GroupState) -> tuple[AgentId, ...]:
     """Return the members that must speak, or continue after waiting."""
-    match state.stage:
-        case Waiting(waiter=waiter):
-            return (waiter,)
-        case _:
-            return state.floor
+    return (state.stage.waiter,) if isinstance(state.stage, Waiting) else state.floor
 
 
 def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -> Course:
@@ -190,10 +179,7 @@ def _blank(stage: Gathering) -> Gathering:
 def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Charter:
     """Return a charter without the holders and prompts of secret roles, and the words of nodes in which a member does not speak.
 
-    Args:
-        charter: The charter of the group.
-        agent_id: The member.
-        joined_as: Its roles, if it has joined later.
+    `joined_as` are its roles, if it has joined later.
     """
     policy = charter.policy
     held = {*joined_as, *(number for number, casting in enumerate(charter.cast) if agent_id in casting.members)}
