@@ -53,13 +53,7 @@ class GoalStatus(Model):
 
 
 class GoalList(Model):
-    """Goals, newest first.
-
-    Attributes:
-        goals: The matching goals.
-        before: Cursor of the next page; None on the last page.
-        looked_at: Number of goals that were examined.
-    """
+    """The matching goals among `looked_at` ones, newest first. `before` is the cursor of the next page; None on the last page."""
 
     goals: tuple[GoalStatus, ...]
     before: int | None
@@ -74,13 +68,10 @@ class GroupList(Model):
 
 
 class GoalFound(GoalReference):
-    """The requested documents of a goal; None if one does not exist.
+    """The requested documents of a goal; None if one does not exist. Request those in `left_out` again: they did not fit.
 
-    Attributes:
-        standing: The state of the goal's group, without charter.
-        launch: The first entry of the group's log.
-        left_out: Documents that did not fit: request them again.
-        removed: The outcome of a goal whose other documents were removed.
+    `standing` contains no charter. `launch` is the first entry of the group's log. `removed` is the outcome of a goal whose other
+    documents were removed.
     """
 
     record: GoalRecord | None = None

@@ -61,13 +61,9 @@ Effect = PublishResult | ReportToParent | CancelSubgroup
 
 
 class Transition(NamedTuple):
-    """The result of a step.
+    """The state after an event, and the event as it is appended: without words that other members must not hear.
 
-    Attributes:
-        state: The state of the group after the event.
-        event: The event as it is appended: without words that other members must not hear.
-        effects: Actions of the control plane that follow.
-        audience: Members that receive the event. A member that it removes receives it as the last one.
+    `effects` are actions of the control plane that follow. The `audience` includes a member that the event removes.
     """
 
     state: GroupState

@@ -98,13 +98,9 @@ class CancelGoal(Instruction):
 
 
 class AnswerQuestion(Instruction):
-    """Answer a question of a group, or of a task, to the user of its goal. The subject of the request contains the owner.
+    """Answer a question to the user of a goal: of its group in `turn`, or question `number` of the task `task_id`.
 
-    Attributes:
-        turn: The turn of the question; 0 for a question of a task.
-        task_id: The task that asks.
-        number: Number of the question of the task.
-        key: Idempotency key of the answer; empty without one.
+    The subject of the request contains the owner. `key` makes the answer idempotent; empty without one.
     """
 
     comm_id: CommIdField
@@ -242,5 +238,5 @@ class SayReply(Model):
 
 def encode_accepted(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
     """Encode a `SayReply` that accepts a message, around its encoded entry."""
-    sequenced = {"seq": seq, "previous_seq": previous_seq, "entry": None}
-    return encode_around({"answer": {"outcome": "accepted", "seq": seq, "entry": sequenced}}, entry.data)
+    sequenced = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
+    return encode_around({"answer": {"outcome": "accepted", "seq": seq, "entry": None}}, sequenced)

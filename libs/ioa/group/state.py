@@ -438,12 +438,8 @@ class Draft(Model):
 class Next(NamedTuple):
     """The choices of a message, while a member is asked before they are applied.
 
-    Attributes:
-        go: The exit that the speaker chose.
-        named: The members that it named, by number.
-        several: Whether they speak in parallel.
-        question: The question to them.
-        gathered: Whether several members have spoken in parallel.
+    `go` is the chosen exit. The `named` members, by number, speak in parallel if there are `several`. `gathered` is whether several
+    members have spoken in parallel.
     """
 
     go: Name | None = None
@@ -520,7 +516,6 @@ class GroupState(GoalReference):
     """The state of a group.
 
     Attributes:
-        user: Owner of the goal.
         turn: Number of the current floor grant, 1 for the first; every grant has its own number.
         turns_taken: Messages of this group that used a turn.
         nested_turns: Turns of nested groups that have ended.

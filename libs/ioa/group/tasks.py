@@ -47,8 +47,11 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
     given = {spec.task_id for spec in payload.tasks}
     for spec in payload.tasks:
         _check_spec(state, sender, spec, reachable, given)
-    if cycle := find_cycle({spec.task_id: spec.uses for spec in payload.tasks}):
-        raise IllegalEventError(RejectionCode.BAD_USES, f"These tasks wait for each other: {', '.join(cycle)}.")
+    try:
+        TopologicalSorter({spec.task_id: spec.uses for spec in payload.tasks}).prepare()
+    except CycleError as error:
+        cycle = ", ".join(dict.fromkeys(error.args[1]))
+        raise IllegalEventError(RejectionCode.BAD_USES, f"These tasks wait for each other: {cycle}.") from None
     _check_repetition(state, sender, payload.tasks, said.sketches)
     absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
@@ -90,15 +93,6 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
     known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.telling(sender)(task)])
     stage = Waiting.of_valid(phase=Phase.PAUSED, waiter=sender, tasks=known, until=said.at + state.limits.pause_timeout)
     return floor.take_turn(state, stage=stage)
-
-
-def find_cycle(uses: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Return tasks that use each other in a cycle, by the tasks that each uses; empty without a cycle."""
-    try:
-        TopologicalSorter(uses).prepare()
-    except CycleError as error:
-        return tuple(dict.fromkeys(error.args[1]))
-    return ()
 
 
 def settle(state: GroupState, at: datetime) -> GroupState:
@@ -150,9 +144,8 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
     """
     task = reported_task(state, said, payload.task_id)
     if payload.number <= task.progress:
-        raise IllegalEventError(
-            RejectionCode.STALE_PROGRESS, f"Report {payload.number} of task {task.task_id} came after report {task.progress}."
-        )
+        why = f"Report {payload.number} of task {task.task_id} came after report {task.progress}."
+        raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
     return task
 
 
