@@ -240,14 +240,12 @@ def files_of(event: Event) -> tuple[Artifact, ...]:
     match event:
         case GroupLaunched(charter=charter):
             return charter.inputs
-        case SubgroupClosed(artifacts=artifacts):
+        case SubgroupClosed(artifacts=artifacts) | Said(message=Message(payload=Conclusion(artifacts=artifacts))):
             return artifacts
-        case Said(message=message):
-            said = message.payload
-            named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
-            if isinstance(named, InformTaskResult):
-                return (*named.artifacts, *named.traces)
-            return named.artifacts if isinstance(named, Conclusion) else ()
+        case Said(message=Message(payload=ConcludeGroupDiscussion(conclusion=Conclusion(artifacts=artifacts)))):
+            return artifacts
+        case Said(message=Message(payload=InformTaskResult(artifacts=artifacts, traces=traces))):
+            return (*artifacts, *traces)
         case _:
             return ()
 

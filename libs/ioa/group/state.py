@@ -6,7 +6,6 @@ long conversation. Data of a single phase is in that phase's stage class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple
@@ -151,7 +150,7 @@ Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS), OMITTED_IF
 
 
 class OfTask(Question):
-    """A question of a running task, by its number within the task. `role` is that of the asked person; None for the assigner."""
+    """A question of a running task, by its number within the task. A person is asked in a `role`; None for the assigner."""
 
     number: Annotated[int, Field(ge=1)]
     role: Annotated[Name | None, OMITTED_IF_EMPTY] = None
@@ -174,7 +173,7 @@ class GroupTask(Model):
 class UnfinishedTask(GroupTask):
     """A task that is not closed. A stored `team` may serve it.
 
-    `sketch` is that of its text and of the tasks that it uses; empty if texts are not compared.
+    `sketch` is the sketch of its text and of the tasks that it uses; empty if texts are not compared.
     """
 
     assigner: AgentIdField
@@ -625,25 +624,21 @@ class GroupState(GoalReference):
         """The number of tasks assigned so far."""
         return len(self.tasks) + self.folded
 
-    def telling(self, agent_id: AgentId) -> Callable[[Task], bool]:
-        """Return a function that returns whether a member knows a task.
-
-        A member that joined later knows only tasks that all know.
-        """
-        number = self.number_of(agent_id) if self.is_member(agent_id) else None
-        return lambda task: not task.earshot or number in task.earshot
+    def knows_task(self, agent_id: AgentId, task: Task) -> bool:
+        """Return whether a member knows a task. A member that joined later knows only tasks that all know."""
+        return not task.earshot or agent_id in [self.members[number].agent_id for number in task.earshot]
 
     def task_told_to(self, agent_id: AgentId, task_id: TaskId) -> Task | None:
         """Find a task by its id, if a member knows it."""
         task = self.task(task_id)
-        return task if task is not None and self.telling(agent_id)(task) else None
+        return task if task is not None and self.knows_task(agent_id, task) else None
 
     def tasks_left(self, agent_id: AgentId) -> tuple[OpenTask | WaitingTask, ...]:
         """Return the unfinished tasks that a member knows."""
-        return tuple(filter(self.telling(agent_id), self.unfinished_tasks))
+        return tuple([task for task in self.unfinished_tasks if self.knows_task(agent_id, task)])
 
     def may_be_folded(self, task_id: TaskId) -> bool:
-        """Return whether an id may be that of a closed task that has left the state: some have, and its turn is an earlier one."""
+        """Return whether a task of this id may have left the state: tasks have left it, and the id names an earlier turn."""
         return self.folded > 0 and 0 < (turn_of_task_id(task_id) or 0) < self.turn
 
     def loan(self, subgroup: CommId) -> Loan | None:

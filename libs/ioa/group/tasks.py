@@ -90,7 +90,7 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
     sender = said.message.header.sender
     if unknown := untold(state, payload.triggers, sender):
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
-    known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.telling(sender)(task)])
+    known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.knows_task(sender, task)])
     stage = Waiting.of_valid(phase=Phase.PAUSED, waiter=sender, tasks=known, until=said.at + state.limits.pause_timeout)
     return floor.take_turn(state, stage=stage)
 
@@ -188,15 +188,14 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | 
     if closed.reason is not Reason.CONCLUDED:
         return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
-        lacks = Degraded(lost=closed.degraded.lost, tasks=(task.task_id,))  # its task replaces those of the nested group
+        lacks = Degraded(lost=closed.degraded.lost, tasks=(task.task_id,))  # in place of the nested group's own tasks
         state = state.model_copy(update={"lacks": _join_lacks(state.lacks, lacks)})
     return replaced(state, task.closed(TaskOutcome.DONE))
 
 
 def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequence[TaskId]:
     """Return the ids of tasks that a member does not know."""
-    is_told_of = state.telling(to)
-    known = {task.task_id for task in state.tasks if is_told_of(task)}
+    known = {task.task_id for task in state.tasks if state.knows_task(to, task)}
     return [one for one in task_ids if one not in known and not state.may_be_folded(one)]
 
 

@@ -71,7 +71,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     if policy is None or not policy.hides or course is None:
         return state.hearing
     if state.tasks and (task := _task_of(state, event)) is not None:
-        return tuple(filter(lambda one: state.telling(one)(task), state.hearing))
+        return tuple([one for one in state.hearing if state.knows_task(one, task)])
     match event:
         case Said(message=message) if not (isinstance(state.stage, Concluding) or isinstance(message.payload, _ENDS)):
             told = _told(policy, state, course, message)

@@ -102,11 +102,10 @@ def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any
     shown["members"] = as_known(policy, state.members, me)
     shown["tally"] = state.tally if state.tally is not None and state.tally.by == me.agent_id else None
     if state.tasks:
-        is_told_of = state.telling(me.agent_id)
+        known = [task for task in state.tasks if state.knows_task(me.agent_id, task)]
         # the other members that know a task may hold a secret role
         alone = {"earshot": (state.number_of(me.agent_id),) if state.is_member(me.agent_id) else ()}
-        known = [task.model_copy(update=alone) if task.earshot else task for task in state.tasks if is_told_of(task)]
-        shown["tasks"] = tuple(known)
+        shown["tasks"] = tuple([task.model_copy(update=alone) if task.earshot else task for task in known])
     return shown
 
 
