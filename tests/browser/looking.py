@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Page, async_playwright
 from tests.integration.gateway.serving import BEARER
 
 KEY = BEARER["Authorization"].removeprefix("Bearer ")
-DESKTOP, PHONE = (1440, 900), (390, 844)
+DESKTOP, PHONE = (1280, 800), (390, 844)
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in SCHEMES]

@@ -105,10 +105,13 @@ class Stage:
     async def enter(self) -> None:
         """Register all of them."""
         for agent_id, (description, examples) in _CARDS.items():
-            told = {"agent_id": agent_id, "name": agent_id, "description": description, "examples": examples}
-            card = AgentCard.model_validate({**told, "pool": agent_id})
-            await self._plane.network.register(Register(card=card))
+            await self.register(agent_id, description, examples)
         await eventually(lambda: self._plane.client.agents(online_only=True), lambda found: len(found) == len(_CARDS))
+
+    async def register(self, agent_id: AgentId, description: str, examples: tuple[str, ...] = ()) -> None:
+        """Register an agent."""
+        card = {"agent_id": agent_id, "name": agent_id, "description": description, "examples": examples, "pool": agent_id}
+        await self._plane.network.register(Register(card=AgentCard.model_validate(card)))
 
     async def launched(self, text: str = GOAL) -> GoalId:
         """Launch a goal that the desk leads."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.async_api import FilePayload, expect
 
-from ioa.protocol.ids import TaskId
+from ioa.concurrency import together
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import LOCAL, AgentId, GoalName, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskSpec
 from ioa.protocol.operation.api_keys import KeyId
+from ioa_testkit.planes import Plane
 from tests.browser.looking import KEY, PHONE, Looking
-from tests.browser.staging import ANALYST, DESK, GOAL, Stage
+from tests.browser.staging import ANALYST, DECIDED, DESK, GOAL, OFFER, Stage
 from tests.integration.gateway.serving import Door
 
 SALES = FilePayload(name="sales.csv", mimeType="text/csv", buffer=b"product,units\nPen,3\n")
@@ -106,6 +110,49 @@ async def test_goal_is_run_again_from_a_message_and_as_a_whole(looking: Looking,
     await stage.launched("Another goal")
     await page.wait_for_timeout(1500)
     await expect(page.locator("tbody tr")).to_have_count(1)
+    assert looking.complaints == []
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_edited_goal_differs_in_edited_fields(
+    looking: Looking, stage: Stage, plane: Plane, url: str, is_stored: bool
+) -> None:
+    """The team, the labels, the limits and the files stay; of a stored team also its version."""
+    if is_stored:
+        await plane.client.put_team(DECIDED)
+    file = await plane.client.upload("sales.csv", b"product,units\nPen,3\n", media_type="text/csv")
+    limits = {"max_turns": 12, "max_tokens": 60_000, "max_cost": 1.25, "timeout": 90, "repetition": "off"}
+    team = "offer" if is_stored else DECIDED
+    order = {"goal": OFFER, "team": team, "labels": {"desk": "2"}, "inputs": [file.model_dump()], **limits}
+    earlier = await plane.client.submit(GoalOrder.model_validate(order))
+    await stage.abandoned(earlier, "No agent fits.")
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{earlier}?user=local")
+    await page.get_by_role("button", name="Edit and run again").click()
+    await expect(page.get_by_label("Which team")).to_have_value("offer@1" if is_stored else "offer")
+    await expect(page.get_by_label("Who leads")).to_have_value(DESK)
+    await expect(page.get_by_label("Minutes at most")).to_have_value("1.5")
+    await looking.keep(page, f"launch-again-{'stored' if is_stored else 'own'}")
+    await page.get_by_label("What do you want done?").fill("Make another offer")
+    await page.get_by_label("Turns at most").fill("20")
+    await page.get_by_role("button", name="Launch").click()
+    await expect(page.get_by_text("No team yet")).to_be_visible()
+    newer, _ = [one.record.goal for one in (await plane.client.goals()).goals]
+    was = (await plane.client.goal(GoalName(LOCAL, earlier))).record.goal
+    edited = {"goal": "Make another offer", "max_turns": 20}
+    assert newer == was.model_copy(update={**edited, "goal_id": newer.goal_id, "traceparent": newer.traceparent})
+    assert looking.complaints == []
+
+
+async def test_agents_of_all_pages_are_counted_and_listed(looking: Looking, stage: Stage, url: str) -> None:
+    """A page of the gateway has at most 200 agents."""
+    await together(*[stage.register(AgentId(f"agent-{number:03}"), "Counts to ten") for number in range(200)])
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/agents")
+    await expect(page.locator(".live")).to_contain_text("of 205 agents")
+    await expect(page.locator("header .muted")).to_contain_text("of 205 online")
+    await expect(page.locator("tbody tr")).to_have_count(205)
+    await looking.keep(page, "agents-many")
     assert looking.complaints == []
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
+from pydantic import BaseModel, Field, PlainSerializer, WithJsonSchema, computed_field
 
 from ioa.group.events import Said, input_of
 from ioa.group.goal_lists import GoalStatus
@@ -30,8 +30,8 @@ from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import ForcedReason, GoalResult, GoalTerms
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, UserId
 from ioa.protocol.messages import Question
-from ioa.protocol.model import Model
-from ioa.protocol.team_file import is_seat, person_of
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model
+from ioa.protocol.team_file import document_of, is_seat, person_of
 from ioa.protocol.usage import NOTHING, Usage
 
 Instant = Annotated[
@@ -275,10 +275,15 @@ class GoalRow(GoalTerms):
 
 
 class GoalDocument(GoalRow):
-    """A goal with its tasks, and its members also after the end."""
+    """A goal with its tasks, and its members also after the end.
+
+    Attributes:
+        team_file: Team in the form of a team file, as a new order can contain it.
+    """
 
     tasks_given: int
     tasks: tuple[TaskDocument, ...]
+    team_file: Annotated[dict[str, Any], OMITTED_IF_EMPTY] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, status: GoalStatus, tasks: Sequence[Task] | None = None) -> Self:
@@ -291,6 +296,7 @@ class GoalDocument(GoalRow):
                 "members": [member.agent_id for member in state.members] if state else [],
                 "tasks_given": state.tasks_given if state else 0,
                 "tasks": [TaskDocument.of(task) for task in known],
+                "team_file": {} if (team := status.record.goal.team) is None else document_of(team),
             }
         )
 

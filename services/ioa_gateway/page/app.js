@@ -2,7 +2,7 @@
 // `draw(app)`. The page is drawn each second, after each key, click and input, and after each response and event of the gateway. A view
 // calls `app.changed()` only after a timer and after scrolling.
 import { render } from "./vendor/lit-html/lit-html.js";
-import { ask, now, onNews } from "./api.js";
+import { ask, now, onNews, query } from "./api.js";
 import { fit, html, icon, loading, nothing, page, sheet, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
@@ -22,9 +22,11 @@ const app = {
   who: null, // {user, scopes} of the session
   isLive: true, // whether the gateway answers
   agents: new Map(), // by id
+  agentsProblem: undefined, // of the last reading of the agents; undefined before it, null if there is none
+  online: () => [...app.agents.values()].filter((agent) => agent.online),
   readAgents,
   found: "", // the text in the search field
-  draft: null, // fields of a goal that the form of the next view begins with
+  draft: null, // the order and the files that the form of the next view begins with
   turns: null, // the open turns and questions, for a key that may answer
   may: (scope) => app.who?.scopes.some((one) => one === scope || one.startsWith(`${scope}:`)),
   now,
@@ -136,7 +138,6 @@ const signing = () => html`<main id="main" class="page sign" tabindex="-1"><form
 const LINKS = [["/", "Goals", "goals:read"], ["/agents", "Agents", "agents:read"], ["/policies", "Policies", "goals:read"]];
 
 function top() {
-  const online = [...app.agents.values()].filter((agent) => agent.online).length;
   const [section] = LINKS.findLast(([path]) => location.pathname.startsWith(path));
   return html`<a class="skip" href="#main">Skip to the content</a>
   <header class="top"><a class="brand" href="/">${icon("brand")}IoA</a>
@@ -144,7 +145,7 @@ function top() {
     <form class="find" role="search" @submit=${(event) => event.preventDefault()}>${icon("find")}<input type="search" id="find" aria-label="Search what is shown here"
       placeholder=${app.view.searches ?? "Search"} .value=${app.found} @input=${(event) => { app.found = event.target.value; }}><kbd aria-hidden="true">/</kbd></form>
     <p class="live" role="status"><span class="dot ${app.isLive ? "is-live" : "is-away"}"></span><span>${app.isLive ? html`<b>live</b>` : html`<b class="bad">out of reach</b>`}${
-      app.agents.size ? ` · ${online} of ${app.agents.size} agents` : ""}</span></p>
+      app.agents.size ? ` · ${app.online().length} of ${app.agents.size} agents` : ""}</span></p>
     <button class="btn quiet icon" type="button" title="Sign out" aria-label="Sign out" @click=${signOut}>${icon("out")}</button>` : nothing}</header>`;
 }
 
@@ -156,15 +157,20 @@ function draw() {
   if (app.who) app.view.after?.(app);
 }
 
-/** Read the agents; return the problem, or null. */
+/** Read all pages of the agents. */
 async function readAgents() {
   try {
-    const { agents } = await ask("/agents");
-    app.agents = new Map(agents.map((agent) => [agent.agent_id, agent]));
+    const found = [];
+    for (let cursor = ""; cursor !== null;) {
+      const page = await ask(`/agents${query({ cursor })}`);
+      found.push(...page.agents);
+      cursor = page.next;
+    }
+    app.agents = new Map(found.map((agent) => [agent.agent_id, agent]));
     app.isLive = true;
-    return null;
+    app.agentsProblem = null;
   } catch (problem) {
-    return failed(problem);
+    app.agentsProblem = failed(problem);
   }
 }
 

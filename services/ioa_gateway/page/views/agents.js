@@ -10,7 +10,6 @@ let asked = "";
 let problem = null;
 let isSearching = false;
 let chosen = "";
-let isKnown = false;
 
 export const agents = {
   title: () => "Agents",
@@ -18,15 +17,11 @@ export const agents = {
   focus: "need",
   enter(app) {
     problem = null;
-    app.readAgents().then((error) => {
-      problem = error;
-      isKnown ||= !error;
-    });
+    app.readAgents();
   },
   draw(app) {
     const list = [...app.agents.values()];
-    const online = list.filter((agent) => agent.online).length;
-    return page(html`<header><h1>Agents</h1><span class="muted">${list.length ? `${online} of ${list.length} online` : ""}</span></header>
+    return page(html`<header><h1>Agents</h1><span class="muted">${list.length ? `${app.online().length} of ${list.length} online` : ""}</span></header>
       <form class="launch" aria-label="Search by meaning" @submit=${(event) => {
         event.preventDefault();
         search(app);
@@ -34,7 +29,7 @@ export const agents = {
         <div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>
           ${found ? html`<button class="btn quiet" type="button" @click=${() => { found = null; }}>Show all agents</button>` : nothing}</div>
         <button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
-      ${problem ? trouble(problem) : nothing}${results(app, list)}`);
+      ${problem || app.agentsProblem ? trouble(problem ?? app.agentsProblem) : nothing}${results(app, list)}`);
   },
 };
 
@@ -54,7 +49,7 @@ async function search(app) {
 }
 
 function results(app, list) {
-  if (!list.length) return isKnown ? empty("No agents yet", "`ioa agent run FILE.py:agent` joins one; `ioa up --pool FILE` runs many.") : problem ? nothing : loading("agents");
+  if (!list.length) return app.agentsProblem === null ? empty("No agents yet", "`ioa agent run FILE.py:agent` joins one; `ioa up --pool FILE` runs many.") : app.agentsProblem ? nothing : loading("agents");
   const wanted = app.found.toLowerCase();
   const rows = (found ?? list).filter((one) => !wanted || `${one.agent_id} ${one.description}`.toLowerCase().includes(wanted));
   if (!rows.length) return empty("Nothing found", found ? `No agent fits “${asked}”.` : `No agent is called like “${app.found}”.`);
@@ -88,6 +83,6 @@ const about = (card, app) => html`<aside class="panel" aria-label=${`About ${car
   ${card.examples.length ? html`<h3>Asks that it serves</h3><ul class="says">${card.examples.slice(0, 6).map((text) => html`<li>${text}</li>`)}</ul>` : nothing}
   ${card.advice.map((text) => html`<p class="hint advice">${icon("bad")}${text}</p>`)}
   <p><button class="btn" type="button" ?disabled=${!card.online} @click=${() => {
-    app.draft = { agent: card.agent_id };
+    app.draft = { order: { agent: card.agent_id } };
     app.go("/");
   }}>Launch a goal that it leads</button></p></aside>`;

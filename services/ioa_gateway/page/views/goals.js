@@ -19,12 +19,9 @@ let problem = null;
 let state = ""; // the shown state, one of STATES
 let order = "newest";
 let teams = []; // stored teams
+/** A draft of a goal: the fields of its order, and its files. */
+const freshDraft = ({ order = {}, files = [] } = {}) => ({ order, files, key: token(), isSending: false, problem: null });
 let draft = freshDraft();
-
-/** A draft of a goal, with some of its fields. */
-function freshDraft(fields = {}) {
-  return { goal: "", files: [], agent: "", team: "", turns: "", minutes: "", key: token(), isSending: false, problem: null, ...fields };
-}
 
 export const goals = {
   title: () => "Goals",
@@ -134,12 +131,13 @@ function news(row) {
 // ---------------------------------------------------------------- launching
 
 function launchBox(app) {
-  const online = [...app.agents.values()].filter((agent) => agent.online);
-  const set = (field) => (event) => { draft[field] = event.target.value; };
+  const { order } = draft;
+  const online = app.online();
+  const set = (field, read = (text) => text) => (event) => { order[field] = read(event.target.value) || undefined; };
   return html`<form class="launch" aria-label="Launch a goal" @submit=${(event) => {
     event.preventDefault();
     launch(app);
-  }}><textarea class="text" aria-label="What do you want done?" placeholder="What do you want done?" rows="2" required maxlength="32000" .value=${draft.goal} @input=${set("goal")}
+  }}><textarea class="text" aria-label="What do you want done?" placeholder="What do you want done?" rows="2" required maxlength="32000" .value=${order.goal ?? ""} @input=${set("goal")}
     @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.form.requestSubmit()}></textarea>
   ${draft.files.length ? html`<ul class="files wide">${draft.files.map((file) => html`<li class="file">${icon("file")}${file.name} <small>${bytes(file.size ?? file.size_bytes)}</small>
     <button class="x" type="button" aria-label=${`Leave out ${file.name}`} @click=${() => { draft.files = draft.files.filter((one) => one !== file); }}>${icon("bad")}</button></li>`)}</ul>` : nothing}
@@ -148,36 +146,32 @@ function launchBox(app) {
     draft.files = [...draft.files, ...event.target.files];
     event.target.value = "";
   }}></label>
-    ${teams.length ? html`<label class="field">team ${menu("Which team", draft.team, [["", "formed for this goal"], ...teams.map((team) => [team.name])], set("team"))}</label>` : nothing}
-    <label class="field">led by ${menu("Who leads", draft.agent, [["", "any agent"], ...online.map((agent) => [agent.agent_id])], set("agent"))}</label>
-    <label class="field"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${draft.turns} @input=${set("turns")}> turns</label>
-    <label class="field"><input type="number" min="1" max="43200" placeholder="60" aria-label="Minutes at most" .value=${draft.minutes} @input=${set("minutes")}> min</label></div>
+    ${teams.length || order.team ? html`<label class="field">team ${choice("Which team", order.team?.team ?? order.team, "formed for this goal", teams.map((team) => team.name), set("team"))}</label>` : nothing}
+    <label class="field">led by ${choice("Who leads", order.agent, "any agent", online.map((agent) => agent.agent_id), set("agent"))}</label>
+    <label class="field"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${order.max_turns ?? ""} @change=${set("max_turns", Number)}> turns</label>
+    <label class="field"><input type="number" min="0.001" max="43200" step="any" placeholder="60" aria-label="Minutes at most" .value=${order.timeout ? order.timeout / 60 : ""} @change=${set("timeout", (minutes) => minutes * 60)}> min</label></div>
   <button class="btn main" ?disabled=${draft.isSending}>${draft.isSending ? "Launching …" : "Launch"}</button>
-  ${draft.goal ? nothing : examples(app, online)}</form>`;
+  ${order.goal ? nothing : examples(online)}</form>`;
 }
 
+/** A menu of names, which also contains the chosen name, and of an option for none. */
+const choice = (label, chosen, none, names, change) => menu(label, chosen ?? "", [["", none], ...[...new Set([...names, ...(chosen ? [chosen] : [])])].map((name) => [name])], change);
+
 /** Goals to begin with: an example of each of the first agents' cards. */
-function examples(app, agents) {
+function examples(agents) {
   const texts = agents.flatMap((agent) => agent.examples.slice(0, 1)).slice(0, 4);
   return texts.length ? html`<p class="examples wide"><span class="muted">For example:</span>${texts.map((text) => html`<button class="chip" type="button" @click=${() => {
-    draft.goal = text;
+    draft.order.goal = text;
     document.querySelector(".launch textarea").focus();
   }}>${cut(text, SHORT)}</button>`)}</p>` : nothing;
 }
 
 async function launch(app) {
-  if (draft.isSending || !draft.goal.trim()) return;
+  if (draft.isSending || !draft.order.goal?.trim()) return;
   draft.isSending = true;
   draft.problem = null;
   try {
-    const body = {
-      goal: draft.goal,
-      inputs: await Promise.all(draft.files.map(stored)),
-      team: draft.team || undefined,
-      agent: draft.agent || undefined,
-      max_turns: Number(draft.turns) || undefined,
-      timeout: Number(draft.minutes) * 60 || undefined,
-    };
+    const body = { ...draft.order, inputs: await Promise.all(draft.files.map(stored)) };
     const launched = await ask("/goals", { method: "POST", body, headers: { "Idempotency-Key": draft.key } });
     draft = freshDraft();
     app.go(goalHref(launched));

@@ -26,12 +26,19 @@ export function head(app, goal, at, now) {
 
 function acts(app, goal) {
   const { doc } = goal;
-  const ask = (isAsked) => { cancelling = isAsked ? goal : null; };
-  if (!doc.result) return cancelling === goal ? cancelForm(app, goal, () => ask(false)) : html`<button class="btn danger" type="button" @click=${() => ask(true)}>${icon("stop")}Cancel</button>`;
+  if (!doc.result) return cancelling === goal ? cancelForm(app, goal, () => { cancelling = null; }) : html`<button class="btn danger" type="button" @click=${() => { cancelling = goal; }}>${icon("stop")}Cancel</button>`;
   return html`<button class="btn" type="button" @click=${() => {
-    app.draft = { goal: doc.goal, files: doc.inputs, agent: doc.agent ?? "" };
+    app.draft = { order: orderLike(doc), files: doc.inputs };
     app.go("/");
   }}>Edit and run again</button>`;
+}
+
+const RESERVED = ["owner", "a2a-context", "a2a-message", "agui-thread", "ioa-probe", "rerun-of"]; // labels that only the system sets
+
+/** An order for an equal goal, without its files. */
+function orderLike({ goal, agent, team_file, team_name, max_turns, timeout, max_tokens, max_cost_micros, repetition, as_task, labels = {} }) {
+  const free = Object.entries(labels).filter(([name]) => !RESERVED.includes(name));
+  return { goal, agent, team: team_name ?? team_file, max_turns, timeout, max_tokens, max_cost: max_cost_micros && max_cost_micros / 1_000_000, repetition, as_task, labels: Object.fromEntries(free) };
 }
 
 function budget({ turns_taken, nested_turns, turns_lent, spent }, doc, took) {
