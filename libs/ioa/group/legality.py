@@ -134,13 +134,8 @@ def offer(
 ) -> Offer | None:
     """Return the messages that a member may send in the discussion now; None without a turn, or after the discussion.
 
-    Args:
-        policy: The policy of the group; None in a free group.
-        state: The state of the group.
-        agent_id: The member.
-        narrows: Whether to find the addressees, which takes time. Default True.
-        chooses: Whether to find the next speakers and exits under a policy, which takes time. Default True.
-        at: The time, on which the offer of a free group depends. Default: the begin of the turn.
+    It takes time to find the addressees (`narrows`), and the next speakers and exits under a policy (`chooses`). The offer of a
+    free group depends on the time, by default the begin of the turn.
     """
     if agent_id not in state.floor:
         return None

@@ -166,13 +166,11 @@ def _check_remark(state: GroupState, said: Said) -> Monologue | None:
 
 def forget_monologue(before: GroupState, state: GroupState, event: Event) -> GroupState:
     """Remove the monologue after any event that is not part of it."""
-    if state.monologue is None or (isinstance(event, Said) and isinstance(event.message.payload, _REMARKS)):
+    if state.monologue is None or isinstance(event, RepetitionRefused):
         return state
-    if isinstance(event, RepetitionRefused):
-        return state
-    if isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks):
-        return state
-    return state.model_copy(update={"monologue": None})
+    is_remark = isinstance(event, Said) and isinstance(event.message.payload, _REMARKS)
+    is_idle = isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks)
+    return state if is_remark or is_idle else state.model_copy(update={"monologue": None})
 
 
 def refuse_repetition(state: GroupState, refused: RepetitionRefused, policy: Policy | None) -> GroupState:

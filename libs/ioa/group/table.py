@@ -147,6 +147,7 @@ _REPORTED = "acknowledges the task and renews its lease"
 _CLOSED = "closes the task; tasks that waited for it start, or are cancelled if it failed"
 _NESTED = "the assignee serves its task with a nested group, on a share of the budget"
 _NESTED_CLOSED = "the nested group's conclusion closes the task; its usage is counted"
+_CANCELLED = "the group ends; its open tasks and nested groups are cancelled"
 _THINKING = "a member with patience keeps the floor for as long again, in the second half of its time"
 
 _ROWS = (
@@ -269,10 +270,7 @@ _ROWS = (
         CancelRequested,
         Sender.USER,
         speaking.cancel,
-        *(
-            Cell(phase, (Phase.CANCELLED,), "the group ends; its open tasks and nested groups are cancelled")
-            for phase in (*_TALKING, *_WAITING, _C)
-        ),
+        *[Cell(phase, (Phase.CANCELLED,), _CANCELLED) for phase in (*_TALKING, *_WAITING, _C)],
     ),
     _event(
         MessageRefused,

@@ -109,19 +109,18 @@ def _find_place(policy: Policy, state: GroupState) -> _Place:
     return course.node, None if stage.votes is None else stage.votes.by, True
 
 
-def hearing(policy: Policy, place: _Place, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
-    """Select the members that hear the message of a speaker."""
-    node, hub, is_apart = place
-    roles = policy.hearers(node, speaker.roles)
-    apart = policy.speaking[node] if is_apart else ()
+def hearing(policy: Policy, place: _Place, speaker: Member, among: Iterable[Member]) -> tuple[AgentId, ...]:
+    """Return those of some members that hear the message of a speaker."""
+    node, hub, is_secluded = place
+    roles, secluded = policy.hearers(node, speaker.roles), frozenset(policy.speaking[node] if is_secluded else ())
 
     def hears(one: Member) -> bool:
         if one.agent_id == speaker.agent_id or hears_all(policy, one):
-            return not one.removed
+            return True
         is_reached = roles is None or not roles.isdisjoint(one.roles)
-        return is_reached and not one.removed and (one.agent_id == hub or not set(apart).intersection(one.roles))
+        return is_reached and (one.agent_id == hub or secluded.isdisjoint(one.roles))
 
-    return list(filter(hears, among))
+    return tuple([one.agent_id for one in among if not one.removed and hears(one)])
 
 
 def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
@@ -149,7 +148,7 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
         return ()
     me = state.members[state.number_of(agent_id)]
     others = as_known(policy, state.members, me)
-    return tuple([one.agent_id for one in hearing(policy, _find_place(policy, state), me, others) if one.agent_id != agent_id])
+    return tuple([one for one in hearing(policy, _find_place(policy, state), me, others) if one != agent_id])
 
 
 def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[Member, ...]:
@@ -189,7 +188,7 @@ def _hearing(policy: Policy, state: GroupState, agent_id: AgentId) -> frozenset[
 def _hearing_one(policy: Policy, members: Sequence[Member], key: tuple[_Place, AgentId]) -> frozenset[AgentId]:
     place, agent_id = key
     speaker = next(one for one in members if one.agent_id == agent_id)
-    return frozenset([one.agent_id for one in hearing(policy, place, speaker, members)])
+    return frozenset(hearing(policy, place, speaker, members))
 
 
 def _task_of(state: GroupState, event: Event) -> Task | None:
