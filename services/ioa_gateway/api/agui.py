@@ -65,14 +65,15 @@ async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: L
 
 async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalName, int]:
     """Answer questions of a goal; return the goal, and the sequence up to which the client has seen it."""
-    group = await call.group(parse_item(answers[0].interruptId)[0])
-    asked = {question.item: question for question in await call.client.waiting(group.state.name)}
-    for one in answers:
-        if one.interruptId in asked:
+    parts = [(*one.interruptId.rpartition("@")[::2], one) for one in answers]
+    name = (await call.group(parse_item(parts[0][0])[0])).state.name
+    defaults = {question.item: question.default for question in await call.client.waiting(name)}
+    for item, _, one in parts:
+        if item in defaults:
             given = one.payload.get("answer") if isinstance(one.payload, dict) else one.payload
-            answer = given if one.status == "resolved" and isinstance(given, str) else asked[one.interruptId].default
-            await call.client.answer(one.interruptId, answer)
-    return group.state.name, group.seq
+            answer = given if one.status == "resolved" and isinstance(given, str) else defaults[item]
+            await call.client.answer(item, answer)
+    return name, min(int(seq) if seq.isdecimal() else 0 for _, seq, _ in parts)
 
 
 async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after: int) -> AsyncGenerator[bytes, None]:
@@ -86,20 +87,20 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
                 if one is None:
                     yield HEARTBEAT
                 elif isinstance(one, GoalResult) or (isinstance(one, CallerStatus) and one.questions):
-                    yield b"".join(map(encode_event, (*written.step(None), _ending(one, named))))
+                    yield b"".join(map(encode_event, (*written.step(None), _ending(one, named, after))))
                     return
                 elif isinstance(one, Mapping) and "seq" in one:  # not a progress report
-                    events = [*written.of(one)]
+                    events, after = [*written.of(one)], one["seq"]
                     yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
     except IoaError as error:
         described = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": described.detail, "code": described.type})
 
 
-def _ending(last: CallerStatus | GoalResult, named: Mapping[str, str]) -> Event:
-    """Return the last event of a run: the result, the error, or the questions to the user."""
+def _ending(last: CallerStatus | GoalResult, named: Mapping[str, str], seq: int) -> Event:
+    """Return the last event of a run: the result, the error, or the questions to the user. `seq` is that of the last entry sent."""
     if isinstance(last, CallerStatus):
-        outcome = {"type": "interrupt", "interrupts": [*map(_interrupt, last.questions)]}
+        outcome = {"type": "interrupt", "interrupts": [_interrupt(one, seq) for one in last.questions]}
         return {"type": "RUN_FINISHED", **named, "outcome": outcome}
     if not last.succeeded:
         return {"type": "RUN_ERROR", "message": last.content or str(last.reason), "code": str(last.reason)}
@@ -107,9 +108,9 @@ def _ending(last: CallerStatus | GoalResult, named: Mapping[str, str]) -> Event:
     return {"type": "RUN_FINISHED", **named, "result": {"content": last.content, "files": files}}
 
 
-def _interrupt(question: OpenQuestion) -> Event:
+def _interrupt(question: OpenQuestion, seq: int) -> Event:
     shown = {"reason": "question", "message": question_in_words(question), "responseSchema": answer_schema(question)}
-    return {"id": question.item, **shown, "expiresAt": question.until.isoformat()}
+    return {"id": f"{question.item}@{seq}", **shown, "expiresAt": question.until.isoformat()}
 
 
 class RunEvents:

@@ -15,9 +15,11 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import (
     AskUser,
+    AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
+    InformTaskProgress,
     InformTaskResult,
     SyncTaskAssignment,
     TaskSpec,
@@ -128,6 +130,27 @@ async def test_question_interrupts_a_run_and_the_next_run_answers_it(
     [goal] = (await http.get("/goals")).json()["goals"]
     said = (await http.get(f"/goals/{goal['goal_id']}/entries")).json()["entries"]
     assert [one["body"]["answer"] for one in said if one["type"] == "question_answered"] == [answer]
+
+
+async def test_resumed_run_contains_the_entries_since_the_interrupt(http: httpx.AsyncClient, members: Members) -> None:
+    """A task ends between the question and its answer."""
+    until, task = datetime.now(UTC) + timedelta(minutes=30), TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Count.")
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(_run(http))
+        room = await _launched(http, members)
+        await members.say(ADA, AsyncTaskAssignment(tasks=(task,)), room)
+        await members.say(BOB, InformTaskProgress(task_id=task.task_id, number=1), room)
+        await members.say(ADA, AskUser(text="From zero?", options=("yes", "no"), default="no", until=until), room)
+    first, [interrupt] = run.result(), run.result()[-1][1].outcome.interrupts
+    await members.say(BOB, InformTaskResult(task_id=task.task_id, task_conclusion="Nine."), room)
+    entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload={"answer": "yes"})
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(_run(http, asked=ASKED.model_copy(update={"run_id": "run 2", "resume": [entry]})))
+        await eventually(lambda: http.get("/questions"), lambda told: not told.json()["questions"])
+        await members.conclude(ADA, "Eleven.", room)
+    texts = [event.delta for _, event in run.result() if event.type == "TEXT_MESSAGE_CONTENT"]
+    places = [place for place, _ in (*first, *run.result()) if place is not None]
+    assert (texts[0], places) == ("Nine.", sorted(set(places)))
 
 
 async def test_a_silent_run_shows_it_stands(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
