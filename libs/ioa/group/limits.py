@@ -72,7 +72,7 @@ def _used_tasks(state: GroupState, added: Sequence[TaskSpec], _limits: GroupLimi
 
 _TASKS: tuple[Kind, ...] = (SyncTaskAssignment, AsyncTaskAssignment)
 _TALK: tuple[Kind, ...] = (Discussion, Decision, Pause, Thinking, AskUser, InformTaskProgress, TaskQuestion, TaskDecision)
-_MANY, _LITTLE = RejectionCode.TOO_MANY_TASKS, RejectionCode.TOO_LITTLE_LEFT
+_MANY, _MEMBERS, _LITTLE = RejectionCode.TOO_MANY_TASKS, RejectionCode.TOO_MANY_MEMBERS, RejectionCode.TOO_LITTLE_LEFT
 
 LIMIT_ROWS = (
     LimitRow(
@@ -82,18 +82,8 @@ LIMIT_ROWS = (
         _TASKS,
     ),
     LimitRow("tasks that unfinished tasks use", _MANY, _used_tasks, _TASKS),
-    LimitRow(
-        "assigned tasks",
-        _MANY,
-        lambda state, added, limits: (state.tasks_given + max(1, len(added)), limits.tasks),
-        _TASKS,
-    ),
-    LimitRow(
-        "members",
-        RejectionCode.TOO_MANY_MEMBERS,
-        lambda state, _added, _limits: (len(state.members) + 1, MAX_MEMBERS),
-        (MemberJoined,),
-    ),
+    LimitRow("assigned tasks", _MANY, lambda state, added, limits: (state.tasks_given + max(1, len(added)), limits.tasks), _TASKS),
+    LimitRow("members", _MEMBERS, lambda state, _added, _limits: (len(state.members) + 1, MAX_MEMBERS), (MemberJoined,)),
     LimitRow(
         "turns for a nested group",
         _LITTLE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import repeat
@@ -97,21 +97,18 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
 
 def settle(state: GroupState, at: datetime) -> GroupState:
     """Start waiting tasks whose used tasks are closed, and cancel those that use a task without a result."""
-    waiting = [task for task in state.tasks if isinstance(task, WaitingTask)]
-    if not waiting:
-        return state
     ended = {task.task_id: task.outcome for task in state.tasks if isinstance(task, ClosedTask)}
-    changed: dict[TaskId, Task] = {}
-    while doomed := {task.task_id: (task, lack) for task in waiting if (lack := _lack(task, ended)) is not None}:
-        for task, lack in doomed.values():
-            changed[task.task_id] = task.closed(TaskOutcome.CANCELLED, f"{lack} {_CAME_TO_NOTHING[ended[lack]]}")
-        ended |= dict.fromkeys(doomed, TaskOutcome.CANCELLED)
-        waiting = [task for task in waiting if task.task_id not in doomed]
     lost = {member.agent_id for member in state.members if member.lost}
-    changed |= {task.task_id: _start(state, task, at, lost) for task in waiting if all(used in ended for used in task.after)}
-    if not changed:
+
+    def settled(task: WaitingTask) -> Task:
+        if lack := next((used for used in task.after if ended.get(used, TaskOutcome.DONE) is not TaskOutcome.DONE), None):
+            return task.closed(TaskOutcome.CANCELLED, f"{lack} {_CAME_TO_NOTHING[ended[lack]]}")
+        return _start(state, task, at, lost) if all(used in ended for used in task.after) else task
+
+    tasks = tuple([settled(task) if isinstance(task, WaitingTask) else task for task in state.tasks])
+    if all(map(is_, tasks, state.tasks)):
         return state
-    return state.model_copy(update={"tasks": tuple([changed.get(task.task_id, task) for task in state.tasks])})
+    return settle(state.model_copy(update={"tasks": tasks}), at)  # tasks that use a cancelled one are cancelled, too
 
 
 def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> GroupState:
@@ -249,11 +246,6 @@ def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[
         deadline=min(at + task.timeout, state.limits.deadline) if task.timeout is not None else None,
         **known,
     )
-
-
-def _lack(task: WaitingTask, ended: Mapping[TaskId, TaskOutcome]) -> TaskId | None:
-    """Return the first used task without a result."""
-    return next((used for used in task.after if ended.get(used, TaskOutcome.DONE) is not TaskOutcome.DONE), None)
 
 
 def _check_spec(
