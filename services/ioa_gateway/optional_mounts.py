@@ -21,13 +21,9 @@ class OptionalMount:
         """Handle a request."""
         if self._app is None:
             try:
-                self._app = await asyncio.to_thread(self._create)
+                self._app = (await asyncio.to_thread(import_module, f"ioa_gateway.{self._name}.application")).application
                 from sse_starlette.sse import _get_shutdown_state
             except ModuleNotFoundError as error:
                 raise MissingExtraError.of(f"The entrance by {self._name.upper()}", self._name) from error
             _get_shutdown_state().watcher_started = True  # no task that searches for the uvicorn server: streams end without it
         await self._app(scope, receive, send)
-
-    def _create(self) -> ASGIApp:
-        app: ASGIApp = import_module(f"ioa_gateway.{self._name}.application").create_application()
-        return app

@@ -18,6 +18,7 @@ from ioa.protocol.operation.trace import Span
 MOST_SPANS = 20_000
 """Maximum spans of a goal that are shown or exported."""
 _MOST_WAITING = 1_000
+_HINT = "`ioa trace export` exports it."
 
 _log = structlog.get_logger(__name__)
 
@@ -30,7 +31,7 @@ async def read_trace(groups: Client, comm_id: CommId, made: GoalTrace) -> list[S
     async for span in read_spans(groups, comm_id, made):
         spans.append(span)
         if len(spans) > MOST_SPANS:
-            raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
+            raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint=_HINT)
     return spans
 
 
@@ -65,5 +66,4 @@ class TraceExport:
         except Exception as error:  # noqa: BLE001 - one goal's bug must not end the gateway
             exported.labels("failed").inc()
             bug = None if isinstance(error, IoaError) else error
-            hint = "`ioa trace export` exports it."
-            _log.warning("trace_not_exported", goal_id=goal.goal_id, error=reason_of(error), hint=hint, exc_info=bug)
+            _log.warning("trace_not_exported", goal_id=goal.goal_id, error=reason_of(error), hint=_HINT, exc_info=bug)

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa.protocol.operation.api_keys import Scope as KeyScope
@@ -30,12 +30,8 @@ _PATH = re.compile(r"^(?:/network|/agents/([^/]+))?(/.*)?$", re.DOTALL)
 logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its lines about invalid requests contain texts of users
 
 
-def create_application() -> ASGIApp:
-    """Return the ASGI application below `/a2a`."""
-    return _answer
-
-
-async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Handle a request below `/a2a`."""
     request = Request(scope, receive)
     name, path = _PATH.findall(scope["path"].removeprefix(scope["root_path"]))[0]
     pool, path = PoolId(parse_agent_id(name)) if name else None, path or "/"

@@ -80,7 +80,7 @@ class _Server(MCPServer):
         return [replace(one, mime_type=_request(context).state.media_type) for one in found]
 
 
-def create_application() -> ASGIApp:
+def _create_application() -> ASGIApp:
     """Return the ASGI application at `/mcp`."""
     server = _Server(
         "internet-of-agents",
@@ -299,3 +299,6 @@ async def _progress(call: ApiCall, found: CallerStatus, after: int = 0) -> GoalP
     """Describe a goal with its lines after a sequence."""
     page = await page_of(call.client, found.status.record.goal.name, after=after, limit=_MAX_ENTRIES, max_bytes=_MAX_PAGE_BYTES)
     return GoalProgress.of(found, after, page)
+
+
+application = _create_application()
