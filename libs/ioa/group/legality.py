@@ -406,14 +406,12 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     if said.go is not None and (names or said.go not in offered.go):
         legal = f"choose one of {', '.join(offered.go)}" if offered.go else "the policy selects the exit"
-        why = f"You may not choose the exit to {said.go}; {legal}." if said.go not in offered.go else _ONE_WAY
+        wrong = f"You may not choose the exit to {said.go}; {legal}."
+        why = wrong if said.go not in offered.go else "Choose a next speaker or an exit, and not both."
         raise IllegalEventError(RejectionCode.BAD_EXIT, why)
     if said.question:
         _check_question(offered, said)
     _check_content(offered, said)
-
-
-_ONE_WAY = "Choose a next speaker or an exit, and not both."
 
 
 def _check_question(offered: Offer, said: Discussion) -> None:

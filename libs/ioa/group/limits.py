@@ -109,7 +109,7 @@ _ROWS_OF = {kind: [row for row in LIMIT_ROWS if kind in row.kinds] for row in LI
 
 def exceeded_limit(state: GroupState, kind: Kind, limits: GroupLimits, payload: Payload | None = None) -> IllegalEventError | None:
     """Return the rejection of an event that exceeds a limit; without its payload, of any event of the kind."""
-    added = payload.tasks if isinstance(payload, ASSIGNMENTS) else ()
+    added = payload.tasks if kind in _TASKS and isinstance(payload, ASSIGNMENTS) else ()
     for row in _ROWS_OF.get(kind, ()):
         present, most = row.measure(state, added, limits)
         if present > most:

@@ -171,8 +171,7 @@ def enter(scene: Scene, to: str | None, words: str | None = None) -> GroupState:
                 return floor.end(scene.state, Reason.CONCLUDED, words, at, (), tasks.lacks_of_conclusion(scene.state))
             return end_discussion(scene.state, at)
         scene = scene_of(policy, _entered(policy, scene.state, scene.course, policy.node_numbers[to]), at)
-        after = _next_floor(scene, None)
-        if after is not None:
+        if after := _next_floor(scene, None):
             return after
         scene, to = left_by(scene, last_exit(scene))
     return floor.end(scene.state, Reason.NO_SPEAKER, "Nobody is present who could speak in any node that is open.", at)
@@ -211,8 +210,7 @@ def _next_floor(scene: Scene, named: int | None) -> GroupState | None:
         return gather(scene, seats) if present else None
     speaker = scene.next_speaker(named)
     if node.turns.mode == "ask" and speaker is not None and named not in present and len(able := scene.candidates) > 1:
-        asked = ask(scene, "speaker", tuple(map(scene.agent, able)), scene.agent(speaker))
-        if asked is not None:
+        if asked := ask(scene, "speaker", tuple(map(scene.agent, able)), scene.agent(speaker)):
             return asked
     return None if speaker is None else grant(scene, speaker)
 
