@@ -110,9 +110,13 @@ class MemberReturned(Model):
 
 
 class MemberJoined(Model):
-    """Group setup added an agent that a member with the floor has invited, in its words because of `why`.
+    """Group setup added an agent that a member with the floor has invited.
 
-    `role` is None in a free group. `ruled` is whether rules lead the agent in a group whose owner a model leads.
+    Attributes:
+        by: The inviting member, and `turn` the turn of the invitation.
+        role: The role of the agent; None in a free group.
+        why: The reason, in the words of the inviting member.
+        ruled: Whether rules lead the agent in a group whose owner a model leads.
     """
 
     type: Literal["member_joined"] = "member_joined"
@@ -185,7 +189,14 @@ class SubgroupClosed(Model):
 
 
 class QuestionAnswered(Model):
-    """The user `by` of the goal answered a question of the group or of a task, as in `AnswerQuestion`."""
+    """The user of the goal answered a question of the group or of a task.
+
+    Attributes:
+        turn: The turn of the question; 0 for a question of a task.
+        number: Number of the question of the task.
+        by: The author of the answer.
+        key: Key of the answer, see `AnswerQuestion`.
+    """
 
     type: Literal["question_answered"] = "question_answered"
     at: Time

@@ -150,7 +150,7 @@ Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS), OMITTED_IF
 
 
 class OfTask(Question):
-    """A question of a running task, by its number within the task. A person is asked in a `role`; None for the assigner."""
+    """A question of a running task, with its number within the task. `role` is the role of the asked person; None: the assigner."""
 
     number: Annotated[int, Field(ge=1)]
     role: Annotated[Name | None, OMITTED_IF_EMPTY] = None
@@ -253,9 +253,9 @@ class Discussing(Model):
 
 
 class FieldVotes(Model):
-    """The values of a field that `count` members filled in; `lowest`, `highest` and `total` are of numbers.
+    """The values of a field that `count` members filled in. `lowest`, `highest` and `total` are set for numbers.
 
-    `counts` has the number of each value: options in their order, yes and no, members in the order in which they were first named.
+    `counts` contains the number of each value: options in their order, yes and no, members in the order of their first mention.
     """
 
     name: Name
@@ -267,7 +267,14 @@ class FieldVotes(Model):
 
 
 class Votes(Model):
-    """The answers, in `turn`, to a question of `by` to several members that speak in parallel; `silent` ones did not answer."""
+    """The answers to a question of a member to several members that speak in parallel.
+
+    Attributes:
+        turn: The turn of the answers.
+        by: The asking member.
+        answered: Number of members that answered.
+        silent: Members that did not answer.
+    """
 
     turn: int
     by: AgentIdField
