@@ -4,7 +4,7 @@
 
 The worker is `ioa agent run FILE.py:agent --replicas N`: each replica is registered, renews its lease, waits for goals and has its
 own memory. The limit in the same run is a process with one subscription for each agent and nothing else (`bare_agents`). CPU is in
-percent of one core, over some seconds without goals.
+percent of a core, during some seconds without goals.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class EventStreams:
         try:
             page = await patiently(read)
             events = [(one["seq"], encode_event(one, kind="entry", seq=one["seq"])) for one in page.documents]
-            if not events:  # a replica of the log may be behind
+            if not events:  # a replica of the log may lag
                 await asyncio.sleep(_SOON.total_seconds())
         finally:
             del self._reads[key]

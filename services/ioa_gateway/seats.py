@@ -37,6 +37,6 @@ async def open_seat(
     if seed is None or not await asyncio.to_thread(os.access, seed, os.R_OK):
         person = person_of(me)
         hint = f"Make one by `ioa credentials create --seat {person}`, and name its folder by IOA_SEATS."
-        raise ForbiddenError(f"This gateway has no key of {me}, so that nobody is {person} here.", hint=hint)
+        raise ForbiddenError(f"This gateway has no key of {me}, and cannot speak as {person}.", hint=hint)
     async with open_connection(replace(nats, name=f"{nats.name}-{me}", seed=str(seed)), patience=_PATIENCE) as own:
         yield NatsAgentNetwork(own)

@@ -23,7 +23,7 @@ from ioa.group.events import (
     kind_of,
 )
 from ioa.group.limits import UNLIMITED, GroupLimits, exceeded_limit
-from ioa.group.policy.casting import Scene, scene_of
+from ioa.group.policy.casting import Scene, current_scene
 from ioa.group.policy.deciding import ADD, NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import check_fields, form_of, resolve_form
@@ -172,7 +172,7 @@ def _offer_in(policy: Policy, state: GroupState, agent_id: AgentId, at: datetime
     offered = policy.of_members(("offer", course.node, agent_id), state.members, _fixed_offer)
     if not (chooses or narrows):
         return offered
-    chosen = course.offered or _choices(scene_of(policy, state, at), state.number_of(agent_id))
+    chosen = course.offered or _choices(current_scene(policy, state, at), state.number_of(agent_id))
     return offered._replace(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
@@ -319,7 +319,7 @@ def _check_sender(state: GroupState, event: Event, row: Row, policy: Policy | No
 
 
 def _able_roles(policy: Policy, roles: Iterable[Name], member: Member) -> tuple[Name, ...]:
-    """Return those of some roles in which a member may invite agents: none that hears more than itself."""
+    """Return the roles in which a member may invite agents. None of them hears more than the member."""
     able = policy.able(roles)
     more = policy.hearing_more(member.roles) if able else ()
     return tuple([role for role in able if policy.role_numbers[role] not in more])

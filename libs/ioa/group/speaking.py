@@ -24,7 +24,7 @@ from ioa.group.events import (
     TimerFired,
 )
 from ioa.group.policy import deciding
-from ioa.group.policy.casting import scene_of
+from ioa.group.policy.casting import current_scene
 from ioa.group.policy.course import NO_CHOICE, begin, count_turn, end_discussion, gather, grant, pass_over, proceed
 from ioa.group.policy.forms import no_votes, with_answer
 from ioa.group.policy.hearing import is_draft
@@ -129,13 +129,13 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         return floor.gather(after, named, said.at, votes=votes, form=payload.question)
     number, course = state.number_of(said.message.header.sender), state.course
     if policy.reviews and is_draft(policy, state, state.members[number]):
-        return deciding.ask_reviewer(scene_of(policy, state, said.at), number, payload)
+        return deciding.ask_reviewer(current_scene(policy, state, said.at), number, payload)
     assert course is not None
     node = policy.nodes[course.node]
     is_compared = not (course.opening or node.turns.mode == "hub" or node.form or node.writes or node.review)
     spoken = floor.spoken(state, monologue=_check_remark(state, said) if is_compared else None)
     state = count_turn(state, policy, number, payload.fields, payload.writes, **spoken)
-    scene = scene_of(policy, state, said.at)
+    scene = current_scene(policy, state, said.at)
     then = NO_CHOICE if payload.go is None else Next(payload.go)
     if names := payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,)):
         then = Next(None, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
@@ -231,7 +231,7 @@ def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         fields, number = {} if stage.form else payload.fields, state.number_of(sender)
         state = count_turn(state, policy, number, fields, payload.writes, **spoken)
         if policy.watchers:
-            state = deciding.note_watchers(scene_of(policy, state, said.at), number)
+            state = deciding.note_watchers(current_scene(policy, state, said.at), number)
     return _leave_seats(state, (sender,), said.at, policy, payload.content, votes=votes)
 
 
@@ -257,7 +257,7 @@ def _leave_seats(
     if policy is None:
         assert stage.votes is not None
         return floor.give_back(state.model_copy(update={"tally": stage.votes}), stage.votes.by, at)
-    scene = scene_of(policy, state, at)
+    scene = current_scene(policy, state, at)
     if again := [number for number in scene.present if scene.agent(number) in stage.away]:
         votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
         anew = gather(scene, again, votes=votes, form=stage.form)
@@ -286,10 +286,10 @@ def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | Non
         case Gathering() if waits:
             return _leave_seats(noted, (sender,), at, policy, away=(*stage.away, sender))
         case Asking():
-            scene = scene_of(policy, noted, at)
+            scene = current_scene(policy, noted, at)
             return deciding.ask_again(scene) if waits else deciding.decide(scene)
         case Discussing() if waits:
-            return grant(scene_of(policy, noted, at), state.number_of(sender))
+            return grant(current_scene(policy, noted, at), state.number_of(sender))
     return _silence(noted, (sender,), at, policy, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
 
 
@@ -380,7 +380,7 @@ def time_out(state: GroupState, fired: TimerFired, policy: Policy | None) -> Gro
         case Discussing(until=until) | Concluding(until=until) if until <= at:
             return _silence(after, after.floor, at, policy)
         case Asking(until=until) if until <= at and policy is not None:
-            return deciding.decide(scene_of(policy, after, at))
+            return deciding.decide(current_scene(policy, after, at))
         case Waiting(waiter=waiter, until=until) if until is not None and until <= at:
             return _resume(after, waiter, at, policy)
     if after is state:
@@ -404,18 +404,18 @@ def _silence(
             after = count_turn(after, led, state.number_of(agent))
     if isinstance(state.stage, Gathering):
         return _close_seats(after, silent, at, policy)
-    return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after, at))
+    return floor.pass_on(after, at) if led is None else proceed(current_scene(led, after, at))
 
 
 def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | None) -> GroupState:
     """Return the floor to a member that waited. Under a policy the turn of an absent member is silent if another is present."""
     if policy is None:
         return floor.give_back(state, waiter, at)
-    scene, number = scene_of(policy, state, at), state.number_of(waiter)
+    scene, number = current_scene(policy, state, at), state.number_of(waiter)
     if number in scene.present or not scene.present:
         return grant(scene, number)
     counted = count_turn(state, policy, number).model_copy(update={"silences": state.silences + 1})
-    return proceed(scene_of(policy, counted, at))
+    return proceed(current_scene(policy, counted, at))
 
 
 def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
@@ -442,13 +442,13 @@ def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupSta
         return after
     match after.stage:
         case Gathering(seats=seats):
-            if policy is not None and len(seats) == 1 and not scene_of(policy, after, lost.at).present:
+            if policy is not None and len(seats) == 1 and not current_scene(policy, after, lost.at).present:
                 return after  # it may come back
             return _close_seats(after, (lost.agent_id,), lost.at, policy)
         case Asking() if policy is not None:
-            return deciding.ask_again(scene_of(policy, after, lost.at))
+            return deciding.ask_again(current_scene(policy, after, lost.at))
         case Discussing() if policy is not None:
-            return pass_over(scene_of(policy, after, lost.at), state.number_of(lost.agent_id))
+            return pass_over(current_scene(policy, after, lost.at), state.number_of(lost.agent_id))
     return floor.pass_on(after, lost.at) if after.living() else after
 
 
@@ -458,7 +458,7 @@ def return_member(state: GroupState, returned: MemberReturned, policy: Policy | 
         return state
     after, holder = floor.change_members(state, (returned.agent_id,), lost=False, lost_at=None), state.floor_holder
     if policy is not None and isinstance(state.stage, Discussing) and holder is not None:
-        scene = scene_of(policy, after, returned.at)
+        scene = current_scene(policy, after, returned.at)
         return after if holder in after.living() else pass_over(scene, state.number_of(holder))
     is_alone = not state.living() and holder not in (None, returned.agent_id)
     return floor.pass_on(after, returned.at) if is_alone else after
@@ -478,7 +478,7 @@ def invite(state: GroupState, joined: MemberJoined, policy: Policy | None) -> Gr
     after = state.model_copy(update=changed)
     if policy is None or not isinstance(after.stage, Asking):
         return after
-    return deciding.ask_next_watcher(scene_of(policy, after, joined.at))
+    return deciding.ask_next_watcher(current_scene(policy, after, joined.at))
 
 
 def cancel(state: GroupState, cancelled: CancelRequested, _policy: Policy | None) -> GroupState:

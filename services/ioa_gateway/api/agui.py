@@ -98,7 +98,7 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
 
 
 def _ending(last: CallerStatus | GoalResult, named: Mapping[str, str], seq: int) -> Event:
-    """Return the last event of a run: the result, the error, or the questions to the user. `seq` is that of the last entry sent."""
+    """Return the last event of a run: the result, the error, or the questions to the user. `seq`: of the last sent entry."""
     if isinstance(last, CallerStatus):
         outcome = {"type": "interrupt", "interrupts": [_interrupt(one, seq) for one in last.questions]}
         return {"type": "RUN_FINISHED", **named, "outcome": outcome}

@@ -320,7 +320,7 @@ exits = [{ to = "end", by = "speaker" }]
 
 
 async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> None:
-    """The prompt lists the roles without those of people; the new member is in the next prompt, and one turn has one invitation."""
+    """The prompt lists the roles without roles of people; the new member is in the next prompt, and one turn has one invitation."""
     invites = [answered(type="INVITE", need="weld steel", role=role) for role in ("boss", "builder", "builder")]
     model = ScriptedModel([*invites, *[answered(type="DISCUSSION", content="Let us begin.")] * 2, concluded("Welded.")])
     order = GoalOrder(goal="Build a bridge.", team=INVITING)

@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioa import Agent
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.agent.rules import RuleBrain
 from ioa.ports.chat_model import ModelAnswer
-from ioa.react import ReactAgent, ReactTool, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
 from ioa_testkit import System
+from tests.rig.census import census_agent
 from tests.rig.http_script import completion, refused, serving
-
-CENSUS = {"Tarn": 431, "Orle": 1_200}
-
-
-@tool
-def population(city: str) -> int:
-    """How many people live in a city, by the last census.
-
-    Args:
-        city: Its name.
-    """
-    return CENSUS[city]
-
-
-def _agent(*tools: ReactTool, **options: object) -> Agent:
-    return ReactAgent("census", description="Answers from the census", tools=tools or [population], **options)  # type: ignore[arg-type]
 
 
 async def test_agent_works_with_a_server_without_tools(tmp_path: Path) -> None:
@@ -36,14 +19,14 @@ async def test_agent_works_with_a_server_without_tools(tmp_path: Path) -> None:
     with serving(refused("tools are not supported"), call, completion("431.")) as (url, _):
         async with open_openai_chat(ModelSettings(url, "tiny", context=8_000)) as chat:
             ctx = RecordingContext(tmp_path, model=chat)
-            assert await _agent().function("how many people live in Tarn", ctx) == "431."  # type: ignore[misc]
+            assert await census_agent().function("how many people live in Tarn", ctx) == "431."  # type: ignore[misc]
     assert ctx.reports == [("step 1 of 8: population('Tarn')", 1 / 9)]
 
 
 async def test_agent_works_in_a_system(ioa_system: System) -> None:
     """Its trace is no file of the goal, and its usage counts for the goal."""
     model = ScriptedModel([wants("population", city="Tarn"), ModelAnswer("431.", prompt_tokens=50, answer_tokens=5)])
-    agent = _agent(examples=["how many people live in Tarn"], model=model, brain=RuleBrain())
+    agent = census_agent(examples=["how many people live in Tarn"], model=model, brain=RuleBrain())
     goal = await ioa_system.run("how many people live in Tarn", agents=[agent])
     assert (goal.succeeded, goal.content, goal.files) == (True, "431.", {})
     assert goal.result.usage.tokens == 55

@@ -110,7 +110,7 @@ async def undisturbed(setup: Setup, folder: Path, goals: int = _GOALS) -> timede
 
 
 async def suffer(setup: Setup, outage: Outage, folder: Path, work: timedelta, goals: int = _GOALS) -> Sequence[str]:
-    """Run one outage in the systems of all tenants, and return what is wrong. `work` is the duration of the load without outage."""
+    """Run one outage in the systems of all tenants, and return the errors. `work` is the duration of the load without outage."""
     async with open_sites(setup, outage.parts, folder, searches=outage.searches) as sites:
         found = await asyncio.gather(*(_suffer(outage, site, work, goals) for site in sites))
     return [wrong for one in found for wrong in one]

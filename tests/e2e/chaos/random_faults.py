@@ -169,7 +169,7 @@ def _part(name: str) -> str:
 
 
 async def find_faults(folder: Path, seconds: float, seed: int, nodes: int, tenants: int) -> list[str]:
-    """Break the system of each tenant, wait until it is at rest, and print figures; return what is wrong."""
+    """Break the system of each tenant, wait until it is at rest, and print figures; return the errors."""
     async with (
         open_nats_site(folder / "nats", nodes=nodes, tenants=tenants, agents=len(ROSTER)) as site,
         AsyncExitStack() as stack,

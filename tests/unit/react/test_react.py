@@ -13,20 +13,9 @@ from pydantic import BaseModel, Field
 
 from ioa import Agent, InvalidInputError, TaskContext, TaskError
 from ioa.ports.chat_model import ModelAnswer, ToolCall
-from ioa.react import Observation, ReactAgent, ReactTool, tool
+from ioa.react import Observation, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
-
-CENSUS = {"Tarn": 431, "Orle": 1_200}
-
-
-@tool
-def population(city: str) -> int:
-    """How many people live in a city, by the last census.
-
-    Args:
-        city: Its name.
-    """
-    return CENSUS[city]
+from tests.rig.census import census_agent, population
 
 
 class Point(BaseModel):
@@ -44,10 +33,6 @@ async def walk(
     return f"{ctx.task_id}: {to.x},{to.y} {how} {times}"
 
 
-def _agent(*tools: ReactTool, **options: object) -> Agent:
-    return ReactAgent("census", description="Answers from the census", tools=tools or [population], **options)  # type: ignore[arg-type]
-
-
 async def _run(tmp_path: Path, agent: Agent, *lines: ModelAnswer | str) -> tuple[str, ScriptedModel, RecordingContext]:
     ctx = RecordingContext(tmp_path, model=(model := ScriptedModel(lines)))
     said = agent.function("how many people live in Tarn", ctx)
@@ -61,7 +46,7 @@ def _observations(model: ScriptedModel) -> list[str]:
 
 async def test_agent_calls_tools_and_answers(tmp_path: Path) -> None:
     """The model reads the schema of each tool. Each step is reported and traced."""
-    answer, model, ctx = await _run(tmp_path, _agent(max_steps=5), wants("population", city="Tarn"), "431 people.")
+    answer, model, ctx = await _run(tmp_path, census_agent(max_steps=5), wants("population", city="Tarn"), "431 people.")
     [offered] = model.asked[0].tools
     assert answer == "431 people."
     assert (offered.name, offered.description) == ("population", "How many people live in a city, by the last census.")
@@ -74,7 +59,7 @@ async def test_agent_calls_tools_and_answers(tmp_path: Path) -> None:
 async def test_tool_receives_values_of_its_types(tmp_path: Path) -> None:
     """The context is no argument of the schema."""
     script = (wants("walk", to={"x": "3"}), wants("walk", to={"x": 1, "y": 2}, how="fast", times=2), "There.")
-    _, model, _ = await _run(tmp_path, _agent(walk), *script)
+    _, model, _ = await _run(tmp_path, census_agent(walk), *script)
     assert _observations(model) == ["task-1: 3,0 slow 1", "task-1: 1,2 fast 2"]
     assert set(walk.offered.parameters["properties"]) == {"to", "how", "times"}
 
@@ -85,7 +70,7 @@ async def test_tool_receives_values_of_its_types(tmp_path: Path) -> None:
 async def test_arguments_in_other_wrappings_are_read(tmp_path: Path, written: str) -> None:
     """Encoded twice, or in a Markdown fence."""
     call = ModelAnswer("", "tools", tool_calls=(ToolCall("c", "population", written),))
-    _, model, _ = await _run(tmp_path, _agent(), call, "431.")
+    _, model, _ = await _run(tmp_path, census_agent(), call, "431.")
     assert _observations(model) == ["431"]
 
 
@@ -93,7 +78,7 @@ async def test_model_reads_errors_of_calls(tmp_path: Path) -> None:
     """Only the trace contains the traceback."""
     bad = ModelAnswer("", "tools", tool_calls=(ToolCall("c", "population", "{city"),))
     script = (wants("weather"), wants("population", town="Tarn"), bad, wants("population", city="Nowhere"), "I do not know.")
-    _, model, ctx = await _run(tmp_path, _agent(), *script)
+    _, model, ctx = await _run(tmp_path, census_agent(), *script)
     unknown, missing, broken, raised = _observations(model)
     assert unknown == "Error: there is no tool 'weather'. There are: population."
     assert missing.startswith("Error: population cannot take these arguments: city: Field required; town: Extra")
@@ -109,7 +94,7 @@ async def test_slow_tool_times_out(tmp_path: Path) -> None:
         """Sleep."""
         await asyncio.Event().wait()
 
-    _, model, _ = await _run(tmp_path, _agent(sleep, tool_timeout=timedelta(milliseconds=1)), wants("sleep"), "Good night.")
+    _, model, _ = await _run(tmp_path, census_agent(sleep, tool_timeout=timedelta(milliseconds=1)), wants("sleep"), "Good night.")
     assert _observations(model) == ["Error: TimeoutError: it was not done within 0.001 s"]
 
 
@@ -124,7 +109,7 @@ async def test_task_error_of_a_tool_fails_the_task(tmp_path: Path, parallel: boo
 
     twice = ModelAnswer("", "tools", tool_calls=(ToolCall("a", "stop", ""), ToolCall("b", "stop", "{}")))
     with pytest.raises(TaskError, match="no access"):
-        await _run(tmp_path, _agent(stop), twice, "never")
+        await _run(tmp_path, census_agent(stop), twice, "never")
 
 
 async def test_parallel_tools_run_concurrently(tmp_path: Path) -> None:
@@ -138,14 +123,14 @@ async def test_parallel_tools_run_concurrently(tmp_path: Path) -> None:
         return name
 
     calls = tuple(ToolCall(name, "meet", json.dumps({"name": name})) for name in "ab")
-    _, model, _ = await _run(tmp_path, _agent(meet), ModelAnswer("", "tools", tool_calls=calls), "Met.")
+    _, model, _ = await _run(tmp_path, census_agent(meet), ModelAnswer("", "tools", tool_calls=calls), "Met.")
     assert _observations(model) == ["a", "b"]
 
 
 async def test_steps_are_limited(tmp_path: Path) -> None:
     """After the last step the model must answer; another call fails the task."""
     asking = [wants("population", city="Tarn")] * 2
-    answer, model, _ = await _run(tmp_path, _agent(max_steps=2), *asking, "431.")
+    answer, model, _ = await _run(tmp_path, census_agent(max_steps=2), *asking, "431.")
     last = model.asked[-1]
     assert (answer, last.may_call, len(last.tools), last.messages[-1].content) == (
         "431.",
@@ -154,17 +139,17 @@ async def test_steps_are_limited(tmp_path: Path) -> None:
         "The steps are spent. Answer now.",
     )
     with pytest.raises(TaskError, match="no answer within 2 steps"):
-        await _run(tmp_path, _agent(max_steps=2), *asking, *asking)
+        await _run(tmp_path, census_agent(max_steps=2), *asking, *asking)
 
 
 async def test_truncated_answer_runs_no_call(tmp_path: Path) -> None:
     """A truncated or empty answer is requested again once; a truncated one with twice the limit."""
     cut = ModelAnswer("", "length", answer_tokens=50, tool_calls=(ToolCall("c", "population", '{"city": "Ta'),))
-    answer, model, ctx = await _run(tmp_path, _agent(), cut, "431.")
+    answer, model, ctx = await _run(tmp_path, census_agent(), cut, "431.")
     assert (answer, ctx.reports, model.asked[1].limits.max_tokens) == ("431.", [], 100)
     for lines in ([cut, cut], ["", " "]):
         with pytest.raises(TaskError, match=r"without text|was cut off"):
-            await _run(tmp_path, _agent(), *lines)
+            await _run(tmp_path, census_agent(), *lines)
 
 
 async def test_tool_returns_files_and_long_texts(tmp_path: Path) -> None:
@@ -183,7 +168,7 @@ async def test_tool_returns_files_and_long_texts(tmp_path: Path) -> None:
         """Point."""
         return Point(x=1)
 
-    _, model, ctx = await _run(tmp_path, _agent(draw, point), wants("draw"), wants("point"), "Drawn.")
+    _, model, ctx = await _run(tmp_path, census_agent(draw, point), wants("draw"), wants("point"), "Drawn.")
     assert _observations(model) == ["x" * 7_996 + " […]", '{"x":1,"y":0}']
     assert [file.path.read_text() for file in ctx.artifacts] == ["a chart"]
 
@@ -195,9 +180,9 @@ def test_invalid_tools_are_rejected() -> None:
         with pytest.raises(InvalidInputError, match=r"wrong: the parameter \w+ has no type"):
             tool(wrong)
     with pytest.raises(InvalidInputError, match="two tools called population"):
-        _agent(population, population)
+        census_agent(population, population)
     with pytest.raises(InvalidInputError, match="0 steps"):
-        _agent(max_steps=0)
+        census_agent(max_steps=0)
 
     @tool
     def odd(schema: int, model_config: int, json: int) -> int:

@@ -133,7 +133,7 @@ class Scene(NamedTuple):
         return able[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % len(able)]
 
 
-def scene_of(policy: Policy, state: GroupState, at: datetime) -> Scene:
+def current_scene(policy: Policy, state: GroupState, at: datetime) -> Scene:
     """Return the scene of a group that its policy leads."""
     course, members = state.course, state.members
     assert course is not None

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, tasks
-from ioa.group.policy.casting import Scene, scene_of
+from ioa.group.policy.casting import Scene, current_scene
 from ioa.group.policy.exits import judged, last_exit, left_by, removed_by, way_out
 from ioa.group.policy.forms import no_votes
 from ioa.group.state import Ask, Asking, Course, GroupState, Next, Version, Votes
@@ -32,7 +32,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         entered=(0,) * len(policy.nodes) if any(watcher.go for watcher in policy.watchers) else (),
         kept=(0,) * len(policy.nodes) if any(node.again == "continue" for node in policy.nodes) else (),
     )
-    return enter(scene_of(policy, state.model_copy(update={"course": course}), at), policy.nodes[0].name)
+    return enter(current_scene(policy, state.model_copy(update={"course": course}), at), policy.nodes[0].name)
 
 
 def proceed(scene: Scene, then: Next = NO_CHOICE, words: str | None = None) -> GroupState:
@@ -170,7 +170,7 @@ def enter(scene: Scene, to: str | None, words: str | None = None) -> GroupState:
             if policy.ends == "last" and words is not None:
                 return floor.end(scene.state, Reason.CONCLUDED, words, at, (), tasks.lacks_of_conclusion(scene.state))
             return end_discussion(scene.state, at)
-        scene = scene_of(policy, _entered(policy, scene.state, scene.course, policy.node_numbers[to]), at)
+        scene = current_scene(policy, _entered(policy, scene.state, scene.course, policy.node_numbers[to]), at)
         if after := _next_floor(scene, None):
             return after
         scene, to = left_by(scene, last_exit(scene))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ioa.group import floor
 from ioa.group.events import MessageRefused, Said
-from ioa.group.policy.casting import Scene, scene_of
+from ioa.group.policy.casting import Scene, current_scene
 from ioa.group.policy.course import ask, count_turn, enter, go_on, grant, leave, proceed, removed
 from ioa.group.policy.exits import chosen_exit
 from ioa.group.state import MAX_MEMBERS, Asking, Draft, GroupState, Next, Watch
@@ -33,7 +33,7 @@ MAX_STRUCK = 128
 
 def take_decision(state: GroupState, said: Said, payload: Decision, policy: Policy) -> GroupState:
     """Apply the choice of the member that is asked."""
-    return decide(scene_of(policy, state, said.at), payload.choice, payload.members)
+    return decide(current_scene(policy, state, said.at), payload.choice, payload.members)
 
 
 def decide(scene: Scene, choice: str | None = None, members: Sequence[AgentId] = ()) -> GroupState:
@@ -65,7 +65,7 @@ def refuse_decision(state: GroupState, refused: MessageRefused, policy: Policy) 
     if stage.refused == refused.message_id:
         return state
     if stage.tries <= 1:
-        return decide(scene_of(policy, state, refused.at))
+        return decide(current_scene(policy, state, refused.at))
     left = stage.model_copy(update={"tries": stage.tries - 1, "refused": refused.message_id})
     return state.model_copy(update={"stage": left})
 
@@ -117,7 +117,7 @@ def _reject_finally(scene: Scene, draft: Draft) -> GroupState:
         whose = "" if policy.secrets else f" of {scene.agent(draft.by)}"
         why = f"{review.by} rejected every draft{whose} in node {scene.node.name}; the group ended."
         return floor.end(scene.state, Reason.REFUSED, why, scene.at)
-    return proceed(scene_of(policy, count_turn(scene.state, policy, draft.by), scene.at))
+    return proceed(current_scene(policy, count_turn(scene.state, policy, draft.by), scene.at))
 
 
 def due_watchers(scene: Scene, speaker: int) -> tuple[int, ...]:
@@ -170,7 +170,7 @@ def _step_in(scene: Scene, choice: str, members: Sequence[AgentId]) -> GroupStat
     if choice == "remove":
         gone = [scene.state.number_of(agent) for agent in members]
         told = tuple([tuple([one for one in field if one[0] not in gone]) for field in scene.course.told])
-        scene = scene_of(scene.policy, removed(scene.state, gone), scene.at).with_course(told=told)
+        scene = current_scene(scene.policy, removed(scene.state, gone), scene.at).with_course(told=told)
     return ask_next_watcher(scene)
 
 

@@ -141,7 +141,7 @@ def holds(when: Condition, scene: Scene) -> bool:
         (when.turns is None or course.turns >= when.turns)
         and (when.rounds is None or scene.has_had(when.rounds))
         and (when.visits is None or course.visits[course.node] >= when.visits)
-        and (when.field is None or _is_told(when, when.field, scene))
+        and (when.field is None or _is_fulfilled(when, when.field, scene))
         and (when.left is None or when.at_most is None or _count_left(scene, when.left) <= when.at_most)
     )
 
@@ -153,22 +153,22 @@ def _count_left(scene: Scene, role: str) -> int:
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:
     """Return the member that is removed: the most named, or the last named one; None without one, or in a tie."""
-    named = [AgentId(str(value)) for _, value in _told(removal.field, scene)]
+    named = [AgentId(str(value)) for _, value in _field_values(removal.field, scene)]
     counts = Counter(named[-1:] if removal.by == "last" else named).most_common(2)
     if not counts or (removal.ties == "none" and len({count for _, count in counts}) < len(counts)):
         return None
     return scene.state.number_of(counts[0][0])
 
 
-def _told(field: str, scene: Scene) -> Sequence[tuple[int, FieldValue]]:
+def _field_values(field: str, scene: Scene) -> Sequence[tuple[int, FieldValue]]:
     """Return the values of a field of the members of the group, in the order of their messages."""
     names = [one.name for one in scene.node.tested]
     told = scene.course.told
     return told[names.index(field)] if told else ()
 
 
-def _is_told(when: Condition, field: str, scene: Scene) -> bool:
-    """Return whether the values of a field, or those of the members of a role, fulfil a condition."""
+def _is_fulfilled(when: Condition, field: str, scene: Scene) -> bool:
+    """Return whether the values of a field fulfil a condition; with `of`, only values from holders of that role count."""
     role = None if when.of is None else scene.policy.role_numbers[when.of]
 
     def counts(number: int) -> bool:
@@ -177,7 +177,7 @@ def _is_told(when: Condition, field: str, scene: Scene) -> bool:
     def is_so(value: FieldValue) -> bool:
         return value == when.equals if when.equals is not None else when.like is None or looks_like(str(value), when.like)
 
-    told = [(by, value) for by, value in _told(field, scene) if counts(by)]
+    told = [(by, value) for by, value in _field_values(field, scene) if counts(by)]
     so = [by for by, value in told if is_so(value)]
     match when.by:
         case "last":

@@ -74,7 +74,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
         return tuple([one for one in state.hearing if state.knows_task(one, task)])
     match event:
         case Said(message=message) if not (isinstance(state.stage, Concluding) or isinstance(message.payload, _ENDS)):
-            told = _told(policy, state, course, message)
+            told = _hearers_of_message(policy, state, course, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             told = frozenset([by])
         case QuestionAnswered() if isinstance(state.stage, Waiting) and state.question is not None:
@@ -110,7 +110,7 @@ def _find_place(policy: Policy, state: GroupState) -> _Place:
 
 
 def hearing(policy: Policy, place: _Place, speaker: Member, among: Iterable[Member]) -> tuple[AgentId, ...]:
-    """Return those of some members that hear the message of a speaker."""
+    """Select the members that hear the message of a speaker."""
     node, hub, is_secluded = place
     roles, secluded = policy.hearers(node, speaker.roles), frozenset(policy.speaking[node] if is_secluded else ())
 
@@ -163,7 +163,7 @@ def _without_roles(_policy: Policy, members: Sequence[Member], hidden: Collectio
     return tuple([one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])}) for one in members])
 
 
-def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> frozenset[AgentId]:
+def _hearers_of_message(policy: Policy, state: GroupState, course: Course, message: Message) -> frozenset[AgentId]:
     """Return the members that hear a message; members that hear all are added later."""
     sender, payload, stage = message.header.sender, message.payload, state.stage
     if isinstance(stage, Asking) and stage.about != "review":
