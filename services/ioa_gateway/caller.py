@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
 from ioa.protocol.ids import AgentId, GoalId, UserId
-from ioa.protocol.operation.api_keys import ANYBODY, Scope, people_of
+from ioa.protocol.operation.api_keys import ALL_PEOPLE, Scope, people_of
 from ioa.protocol.team_file import is_seat, person_of
 
 
@@ -36,7 +36,7 @@ class Caller:
 
     @property
     def people(self) -> frozenset[str]:
-        """The names of people that the caller may answer for; `ANYBODY` includes all."""
+        """The names of people that the caller may answer for; `ALL_PEOPLE` includes all."""
         return people_of(self.scopes)
 
     def check(self, *scopes: str) -> None:
@@ -48,7 +48,7 @@ class Caller:
 
     def answers_for(self, person: str) -> bool:
         """Whether the caller may answer for a person."""
-        return not self.people.isdisjoint((person, ANYBODY))
+        return not self.people.isdisjoint((person, ALL_PEOPLE))
 
     def answers_for_any(self, agents: Iterable[str]) -> bool:
         """Whether one of these agents is the seat of a person that the caller may answer for."""

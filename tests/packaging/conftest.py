@@ -1,4 +1,4 @@
-"""Environments as a user makes them: empty, then with the project's wheel and the packages of one extra.
+"""Environments as a user creates them: empty, then with the project's wheel and the packages of an extra.
 
 The versions are the locked ones, so that a new release of a dependency fails no test here.
 """

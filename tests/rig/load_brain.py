@@ -104,7 +104,7 @@ _FORKED: TeamSpec = team_of(
         ],
     }
 )  # fmt: skip
-"""Two members tell numbers one after the other, and write them down; the judge has the floor again when both are done."""
+"""Two members send numbers in turn, and write them on the board; the judge has the floor again when both are done."""
 
 _CREWED: TeamSpec = team_of(
     {

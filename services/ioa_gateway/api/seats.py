@@ -17,7 +17,7 @@ from ioa.protocol.goals import bears
 from ioa.protocol.ids import AgentId, CommId, CommIdField, GoalId, UserId
 from ioa.protocol.messages import Message
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.operation.api_keys import ANYBODY
+from ioa.protocol.operation.api_keys import ALL_PEOPLE
 from ioa.protocol.policy import FieldValue
 from ioa_gateway.context import MAX_ITEMS, ApiCall, SeatsCall
 
@@ -92,7 +92,7 @@ class SaidAt(Model):
 @router.get("/seats")
 async def anybody(call: SeatsCall) -> WaitingDocument:
     """List the open turns of all people that the key answers for."""
-    if ANYBODY in call.caller.people:
+    if ALL_PEOPLE in call.caller.people:
         return _describe(await _visible(call, waiting_for_people(call.client)))
     turns = list[AwaitedDocument]()
     for person in sorted(call.caller.people):

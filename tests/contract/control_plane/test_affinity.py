@@ -59,7 +59,7 @@ async def listening(url: str, name: str) -> AsyncIterator[Listener]:
 
 STORY = launched("ada", "bob").says("ada", to="bob")
 MESSAGE = next(event.message for event in STORY.log if isinstance(event, Said))
-ANYBODY, BY_NAME = "ioa.v1.agent.ada.ada.say.room", "ioa.v1.agent.ada.ada.say.room.router-2"
+ALL_PEOPLE, BY_NAME = "ioa.v1.agent.ada.ada.say.room", "ioa.v1.agent.ada.ada.say.room.router-2"
 
 
 async def test_the_router_that_pushed_last_is_asked(client: Client, nats_url: str) -> None:
@@ -71,12 +71,12 @@ async def test_the_router_that_pushed_last_is_asked(client: Client, nats_url: st
         await network.listen(ADA, NONCE)
         await heard(client)
         await network.say(MESSAGE)
-        assert sorted(first.asked + second.asked) == [ANYBODY]
+        assert sorted(first.asked + second.asked) == [ALL_PEOPLE]
         await second.push(STORY)
         await inbox.get()
         for _ in range(5):
             await network.say(MESSAGE)
-    assert [subject for subject in first.asked + second.asked if subject != ANYBODY] == [BY_NAME] * 5
+    assert [subject for subject in first.asked + second.asked if subject != ALL_PEOPLE] == [BY_NAME] * 5
 
 
 async def test_any_router_is_asked_when_that_one_is_gone(client: Client, nats_url: str) -> None:
@@ -89,4 +89,4 @@ async def test_any_router_is_asked_when_that_one_is_gone(client: Client, nats_ur
             await second.push(STORY)
             await inbox.get()
         assert await network.say(MESSAGE) == Accepted(seq=1)
-        assert first.asked == [ANYBODY]
+        assert first.asked == [ALL_PEOPLE]

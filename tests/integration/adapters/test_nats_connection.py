@@ -191,7 +191,7 @@ async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsS
 
 
 async def _crash_and_renew(server: NatsServer, client: Client) -> None:
-    """Have a server come back, and wait until a client has connected anew and is heard."""
+    """Start a server again, and wait until a client has reconnected and its messages arrive."""
     renewed = asyncio.Event()
     with at_renewal(client, renewed.set):
         await crash(server)

@@ -21,7 +21,7 @@ _STREETS = ("market", "river", "castle", "bridge", "mill", "church", "garden", "
 
 
 def resident(number: int) -> AgentCard:
-    """The card of one of a hundred residents; no two are alike, and each can be asked for."""
+    """The card of a resident. A hundred residents have different cards, and a search finds each."""
     trade, street = _TRADES[number % 10], _STREETS[number // 10 % 10]
     name = f"{trade}-{street}"
     return AgentCard(

@@ -20,7 +20,7 @@ _TOKENS = (b"\xff", b"a\x0bb", b"a\x0c7")
 
 
 async def test_malformed_headers_and_subjects_leave_services_connected(town: Town) -> None:
-    """Registry, group setup and router continue to answer; subjects and reply subjects are those of a user and of an agent."""
+    """Registry, group setup and router continue to answer; the subjects and reply subjects belong to a user and to an agent."""
     prefixes = {"eve": (b"ioa.v1.goal.eve.", b"$SRV.PING."), MALLORY: (_SAY.encode().removesuffix(b"x"),)}
     for name in prefixes:
         async with open_intruder(town.secured, name, "seed" if name == "eve" else name) as client:

@@ -47,7 +47,7 @@ async def test_request_that_names_another_caller_is_forbidden(town: Town) -> Non
 
 
 async def test_waiting_goal_of_another_agent_cannot_be_taken(town: Town) -> None:
-    """Without its ticket or with a false one it is as unknown as any; nobody registers in the pool of another agent."""
+    """Without its ticket, or with a wrong ticket, it is not found; an agent cannot register in the pool of another agent."""
     [goal_id] = await town.ask_for("Count to ten.")
     mallory = town.agents[MALLORY]
     session = mallory.session.session

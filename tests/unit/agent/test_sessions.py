@@ -245,7 +245,7 @@ class _LeadingModel(ModelBrain):
 
 
 async def test_thoughts_of_a_model_survive_its_process(company: Company) -> None:
-    """After a restart the prompt contains the thoughts of the agent beside its messages; the log and other agents do not."""
+    """After a restart the prompt contains the agent's thoughts and messages; the log and other agents do not."""
     released, thought = asyncio.Event(), "Bob knows, but he is slow."
 
     async def work(words: str) -> str:

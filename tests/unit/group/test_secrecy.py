@@ -238,7 +238,7 @@ def play(one: World, other: World, blind: Sequence[AgentId], choose: Choose) -> 
 
 
 @pytest.mark.parametrize("games", GAMES, ids=str)
-def test_who_holds_a_secret_role_changes_nothing_that_others_are_shown(games: range) -> None:
+def test_holder_of_a_secret_role_does_not_change_the_views_of_others(games: range) -> None:
     """Two groups that differ in nothing else look the same to the byte, unless the policy shows it, which the checker says."""
     shown = 0
     for seed in games:

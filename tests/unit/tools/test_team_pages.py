@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 def page_blocks(page: str, kind: str) -> list[str]:
-    """Return the blocks of one kind on a page."""
+    """Return the blocks of a kind on a page."""
     return [
         block.body for block in blocks_of((DOCS / page).read_text(encoding="utf-8"), also=("yaml", "toml")) if block.kind == kind
     ]

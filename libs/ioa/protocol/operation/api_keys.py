@@ -25,7 +25,7 @@ KNOWN_FOR = timedelta(seconds=5)
 KeyId = NewType("KeyId", str)
 KeyIdField = Annotated[KeyId, IS_TOKEN]
 
-ANYBODY = "*"
+ALL_PEOPLE = "*"
 _SEAT = "seats:"
 _BEGINNING = "ioa"
 _PARTS = 3
@@ -56,7 +56,7 @@ def is_scope(written: str) -> bool:
 
 
 def people_of(scopes: Iterable[str]) -> frozenset[str]:
-    """Return the people whose seats scopes permit; `ANYBODY` is all people."""
+    """Return the people whose seats scopes permit; `ALL_PEOPLE` is all people."""
     return frozenset(scope.removeprefix(_SEAT) for scope in scopes if scope.startswith(_SEAT))
 
 

@@ -230,7 +230,7 @@ async def test_members_wait_before_they_ask_again_when_all_have_passed() -> None
 
 @pytest.mark.parametrize(("uses", "kept"), [(("t1-x",), []), ((), ["c1/t1-x/a.txt"])])
 async def test_conclusion_has_the_files_of_the_tasks(uses: Sequence[str], kept: list[str]) -> None:
-    """Files of tasks are attached, except those that a later task replaced; or only the files that the model names."""
+    """Files of tasks are attached, except files that a later task replaced; or only the files that the model names."""
     group = launched()
     for turn, text in ((1, "draft"), (2, "final")):
         give(group, BOB, f"t{turn}-x", text, *(uses if turn == 2 else ()))
