@@ -75,7 +75,7 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: in
             )
             seats = [await http.get(f"/seats/{person}", headers=anna) for person in ("anna", "eve")]
             assert [one.status_code for one in seats] == [200, 403]
-            assert seats[1].json()["detail"] == "This gateway has no key of human-eve, so that nobody is eve here."
+            assert seats[1].json()["detail"] == "This gateway has no key of human-eve, and cannot speak as eve."
             async with open_connection(NatsSettings(server.url, "gateway", seed=seeds["gateway"])) as intruder:
                 assert len([one async for one in NatsWebhooks(intruder).all()]) == 1
                 with pytest.raises(nats.errors.Error):
