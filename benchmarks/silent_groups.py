@@ -26,8 +26,8 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.concurrency import beside
+from ioa.group.charter import Charter, Limits
 from ioa.group.events import GroupLaunched
-from ioa.group.state import Charter, Limits
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode

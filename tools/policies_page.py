@@ -10,10 +10,11 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from ioa.group.charter import MAX_MEMBERS
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.policy.deciding import MAX_STRUCK
-from ioa.group.state import MAX_MEMBERS
-from ioa.protocol.policy import (
+from ioa.protocol.policy import Policy, Watcher
+from ioa.protocol.policy_parts import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
     MAX_ROLES,
@@ -25,12 +26,10 @@ from ioa.protocol.policy import (
     Mode,
     Node,
     Opening,
-    Policy,
     Removal,
     Review,
     Role,
     Turns,
-    Watcher,
 )
 from ioa.protocol.team_file import MAX_TURNS, MAX_VALUES
 from ioa.protocol.teams.checker import MAX_POLICY_BYTES, MAX_STATE_BYTES

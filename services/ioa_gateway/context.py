@@ -22,9 +22,8 @@ from ioa.client.client import Client
 from ioa.client.seat import PersonSeat, named
 from ioa.concurrency import beside
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
-from ioa.group.goal_lists import GoalStatus
-from ioa.group.requests import GroupSnapshot, no_group
-from ioa.group.state import Charter
+from ioa.group.charter import Charter
+from ioa.group.requests import GoalStatus, GroupSnapshot, no_group
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import bears

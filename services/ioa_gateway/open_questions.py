@@ -12,7 +12,7 @@ from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.questions import question_in_words
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
 from ioa.errors import NotFoundError
-from ioa.group.goal_lists import GoalStatus
+from ioa.group.requests import GoalStatus
 from ioa.group.state import GroupState
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName

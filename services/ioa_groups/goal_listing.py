@@ -21,8 +21,18 @@ from ioa.adapters.nats.wire.connection import Connection
 from ioa.concurrency import together
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFound, GoalList, GoalStatus, GroupList, listed_group
-from ioa.group.requests import GroupSnapshot, fitting, no_group
+from ioa.group.requests import (
+    MOST_LOOKED_AT,
+    PAGE_BYTES,
+    GoalFound,
+    GoalList,
+    GoalStatus,
+    GroupList,
+    GroupSnapshot,
+    fitting,
+    listed_group,
+    no_group,
+)
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import GoalRecord, GoalResult, bears, decode_result

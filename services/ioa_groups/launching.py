@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ioa.errors import ForbiddenError, InvalidInputError, PayloadTooLargeError
+from ioa.group.charter import MAX_MEMBERS, Charter
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
-from ioa.group.state import MAX_MEMBERS, Charter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.policy import Casting

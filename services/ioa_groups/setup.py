@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError, NotYetError
+from ioa.group.charter import MAX_MEMBERS, Charter, Limits, ParentTask
 from ioa.group.events import CancelRequested, GroupLaunched, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.view import charter_for, seen_by
@@ -26,7 +27,7 @@ from ioa.group.requests import (
     fitting,
     no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Charter, GroupState, Limits, OpenTask, ParentTask
+from ioa.group.state import GroupState, OpenTask
 from ioa.group.tasks import own_task
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted

@@ -18,7 +18,7 @@ from ioa.ports.clock import Clock
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import MAX_GOAL_BYTES
 from ioa.protocol.ids import UserId
-from ioa.protocol.policy import nearest
+from ioa.protocol.policy_parts import nearest
 from ioa.protocol.teams.stored_teams import (
     GetTeam,
     ListTeams,

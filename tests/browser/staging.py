@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode
 
+from ioa.group.charter import ParentTask
 from ioa.group.requests import AbandonGoal, LaunchGroup
-from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason

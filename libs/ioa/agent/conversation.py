@@ -28,7 +28,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.policy import FieldValue
+from ioa.protocol.policy_parts import FieldValue
 
 if TYPE_CHECKING:
     from ioa.agent.task_context import TaskContext

@@ -30,8 +30,8 @@ from ioa.errors import (
     UnavailableError,
     reason_of,
 )
+from ioa.group.charter import PlannedTask
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
-from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import current_user

@@ -13,9 +13,10 @@ from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
 from ioa.agent.groups.answer_files import files_of_answer, named_files
 from ioa.agent.tasks.inquiry import INQUIRY_TIMEOUT, end_of_question
 from ioa.errors import InvalidInputError
+from ioa.group.charter import Charter
 from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
-from ioa.group.state import Charter, GroupState, Votes
+from ioa.group.state import GroupState, Votes
 from ioa.ports.brain import FileReader, Invite, NoFiles, Posted, Reply, TaskRecord, Utterance, WholeConclusion
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
@@ -33,7 +34,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from ioa.protocol.policy import FieldValue
+from ioa.protocol.policy_parts import FieldValue
 from ioa.protocol.team_file import field_of
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from ioa.client.transcript import Transcript
 from ioa.errors import ForbiddenError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
-from ioa.group.goal_lists import GoalStatus
+from ioa.group.requests import GoalStatus
 from ioa.protocol.goals import Artifact, read_labels
 from ioa.protocol.ids import ADMIN, LOCAL, GoalName, UserId
 from ioa.protocol.messages import InformTaskResult

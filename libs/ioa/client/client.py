@@ -20,7 +20,7 @@ from ioa.client.rerun import order_rerun
 from ioa.client.watching import patiently, watch
 from ioa.concurrency import beside, fail_after
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.goal_lists import AnyGoal
+from ioa.group.requests import AnyGoal
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.search import Search, SearchResult

@@ -11,17 +11,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, PlainSerializer, WithJsonSchema, computed_field
 
+from ioa.group.charter import ParentTask
 from ioa.group.events import Said, input_of
-from ioa.group.goal_lists import GoalStatus
-from ioa.group.requests import GroupSnapshot
-from ioa.group.state import (
-    ClosedTask,
-    Ended,
-    GroupState,
-    ParentTask,
-    Task,
-    Waiting,
-)
+from ioa.group.requests import GoalStatus, GroupSnapshot
+from ioa.group.state import ClosedTask, Ended, GroupState, Task, Waiting
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.outcomes import Record
 from ioa.protocol.agents.search import Hit, NeedHits, SearchResult, Why

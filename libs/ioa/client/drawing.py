@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Concluding, Ended
-from ioa.protocol.policy import END, Condition, Exit, Node, Policy, Watcher
+from ioa.protocol.policy import Policy, Watcher
+from ioa.protocol.policy_parts import END, Condition, Exit, Node
 
 
 def draw_policy(policy: Policy, at: str | None = None) -> str:

@@ -18,18 +18,20 @@ from pydantic import ValidationError
 from ioa.client.seat import PersonReply, reply_payload
 from ioa.client.transcript import Transcript
 from ioa.errors import InvalidInputError
+from ioa.group.charter import Charter, Limits
 from ioa.group.events import Entry, GroupLaunched, Said
 from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.deciding import PASS
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Charter, Ended, GroupState, Limits
+from ioa.group.state import Ended, GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId
 from ioa.protocol.messages import Header, Message, Payload, Phase
-from ioa.protocol.policy import Casting, Policy, listed
+from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy_parts import listed
 from ioa.protocol.team_file import TeamSpec
 from ioa.protocol.texts import in_words
 

@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import read_on
 from ioa.client.transcript import TaskStatus, Transcript
+from ioa.group.charter import Charter
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.state import Charter, Ended, GroupState
+from ioa.group.state import Ended, GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import READ, TAKEN, ModelCalls
 from ioa.protocol.goals import Reason

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from ioa.group.charter import Charter
 from ioa.group.events import (
     CancelRequested,
     Entry,
@@ -24,18 +25,7 @@ from ioa.group.events import (
     SubgroupOpened,
     TimerFired,
 )
-from ioa.group.state import (
-    Asking,
-    Charter,
-    ClosedTask,
-    Concluding,
-    Ended,
-    GroupState,
-    OpenTask,
-    Task,
-    Waiting,
-    WaitingTask,
-)
+from ioa.group.state import Asking, ClosedTask, Concluding, Ended, GroupState, OpenTask, Task, Waiting, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason

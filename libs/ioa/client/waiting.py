@@ -13,16 +13,18 @@ from pydantic import ConfigDict, Field
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
 from ioa.foreign_text import continued, shown_in_line
+from ioa.group.charter import Charter
 from ioa.group.events import Said
 from ioa.group.legality import TO_CONCLUDE, Offer, offer
 from ioa.group.policy.casting import part_of
 from ioa.group.policy.deciding import NAMING, nameable
 from ioa.group.requests import GroupSnapshot
-from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState
+from ioa.group.state import Asking, Concluding, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
-from ioa.protocol.policy import END, FieldKind, FormField, Guard, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import END, FieldKind, FormField, Guard
 from ioa.protocol.team_file import person_of
 from ioa.protocol.texts import shortened
 

@@ -11,8 +11,9 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from ioa.errors import InvalidInputError
+from ioa.group.charter import MAX_MEMBERS, Charter, ParentTask
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch, Task
+from ioa.group.state import GroupState, Sketch, Task
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_list, encode_value, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions, ModelCalls
@@ -29,7 +30,7 @@ from ioa.protocol.messages import (
     Payload,
 )
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
-from ioa.protocol.policy import Name
+from ioa.protocol.policy_parts import Name
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_WHY_CHARS = 2_000

@@ -11,7 +11,8 @@ from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, Gathering
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Phase, TaskOutcome
-from ioa.protocol.policy import FormField, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import FormField
 
 ROUNDS_OF_SILENCE = 2
 """A group fails after this many floor timeouts in a row for each member. Lost members count, because they may return."""

@@ -28,9 +28,10 @@ from ioa.group.policy.deciding import ADD, NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import check_fields, form_of, resolve_form
 from ioa.group.policy.hearing import addressees, hides, is_reviewed
+from ioa.group.policy.position import Choices
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
-from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState, Member
+from ioa.group.state import Ask, Asking, Discussing, Ended, Gathering, GroupState, Member
 from ioa.group.table import TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
@@ -52,7 +53,8 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.policy import END, Form, Guard, Name, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import END, Form, Guard, Name
 
 
 class Offer(NamedTuple):

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from sys import maxsize
 from typing import NamedTuple
 
+from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import Kind, MemberJoined, SubgroupOpened, TaskDecision
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import MAX_MEMBERS, GroupState, WaitingTask
+from ioa.group.state import GroupState, WaitingTask
 from ioa.protocol.messages import (
     ASSIGNMENTS,
     AskUser,

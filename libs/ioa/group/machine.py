@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ioa.group import budget, legality, tasks
+from ioa.group.charter import ParentTask
 from ioa.group.events import Event, GroupLaunched, Said, kind_of, name_of
 from ioa.group.limits import UNLIMITED, GroupLimits
 from ioa.group.policy.hearing import audience
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import forget_monologue
-from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
+from ioa.group.state import ClosedTask, Ended, GroupState
 from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE, Sender
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason

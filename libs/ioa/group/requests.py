@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ioa.errors import NotFoundError, PayloadTooLargeError
+from ioa.group.charter import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, ParentTask, PlannedTask
 from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
+from ioa.group.state import GroupState, phase_of_end
 from ioa.protocol.cards import abridged
 from ioa.protocol.codec import encode, encode_around
 from ioa.protocol.decisions import DecidedBy, ModelCalls
-from ioa.protocol.goals import Artifact, GoalReference, Reason
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField, TaskIdField
-from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey
+from ioa.protocol.goals import Artifact, GoalRecord, GoalReference, GoalResult, Reason
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, TaskIdField
+from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey, Phase
 from ioa.protocol.model import OMITTED_IF_EMPTY, Instruction, Model
-from ioa.protocol.policy import MAX_ROLES, Casting, Name
+from ioa.protocol.policy import Casting
+from ioa.protocol.policy_parts import MAX_ROLES, Name
+from ioa.protocol.setup.reads import GoalPart
 from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, Usage
@@ -240,3 +244,78 @@ def encode_accepted(entry: EncodedEntry, *, seq: int, previous_seq: int) -> byte
     """Encode a `SayReply` that accepts a message, around its encoded entry."""
     sequenced = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
     return encode_around({"answer": {"outcome": "accepted", "seq": seq, "entry": None}}, sequenced)
+
+
+AnyGoal = str | GoalName
+"""A goal of the caller by its id, or of any user by its full name."""
+
+PAGE_GOALS = 50
+"""Default number of goals of a page of a list."""
+PAGE_BYTES = 500_000
+"""Maximum stored bytes of a page of a list. Decoded documents need up to thirty times as much memory."""
+MOST_LOOKED_AT = 1_000
+"""Maximum goals that are read for a page."""
+
+
+GoalPhase = Phase | Literal["waiting"]
+"""The phase of a goal: the phase of its group, or `waiting` without a group."""
+
+PHASES_OF_GOALS: Sequence[str] = ("waiting", *Phase)
+"""All phases of goals."""
+
+
+class GoalStatus(Model):
+    """A goal, the last state of its group if it was opened, and its result if the goal has ended.
+
+    In a list, `standing` is None for a goal with a result, and contains no charter. `lacks_result` marks a row of a reply whose
+    result does not fit into a message.
+    """
+
+    record: GoalRecord
+    standing: GroupSnapshot | None = None
+    result: GoalResult | None = None
+    lacks_result: Annotated[bool, OMITTED_IF_EMPTY] = False
+
+    @property
+    def phase(self) -> GoalPhase:
+        """The phase of the goal."""
+        if self.result is not None:
+            return phase_of_end(self.result.reason)
+        return "waiting" if self.standing is None else self.standing.state.phase
+
+
+class GoalList(Model):
+    """The matching goals among `looked_at` ones, newest first. `before` is the cursor of the next page; None on the last page."""
+
+    goals: tuple[GoalStatus, ...]
+    before: int | None
+    looked_at: int
+
+
+class GroupList(Model):
+    """Groups of goals, newest goal first, each parent before its nested groups. Only groups with people contain their policy."""
+
+    groups: tuple[GroupSnapshot, ...]
+    before: int | None = None
+
+
+class GoalFound(GoalReference):
+    """The requested documents of a goal; None if one does not exist. Request those in `left_out` again: they did not fit.
+
+    `standing` contains no charter. `launch` is the first entry of the group's log. `removed` is the outcome of a goal whose other
+    documents were removed.
+    """
+
+    record: GoalRecord | None = None
+    standing: GroupSnapshot | None = None
+    launch: Entry | None = None
+    result: GoalResult | None = None
+    left_out: tuple[GoalPart, ...] = ()
+    removed: str = ""
+
+
+def listed_group(group: GroupSnapshot) -> GroupSnapshot:
+    """Return a group without its policy, unless the group has people: lists show their questions by the policy."""
+    if group.charter is None or any(member.human for member in group.state.members):
+        return group
+    return group.model_copy(update={"charter": group.charter.model_copy(update={"policy": None, "cast": ()})})

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.group import floor, questions, tasks
+from ioa.group.charter import Limits
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -28,6 +29,7 @@ from ioa.group.policy.casting import current_scene
 from ioa.group.policy.course import NO_CHOICE, begin, count_turn, end_discussion, gather, grant, pass_over, proceed
 from ioa.group.policy.forms import no_votes, with_answer
 from ioa.group.policy.hearing import is_draft
+from ioa.group.policy.position import Next
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
@@ -36,10 +38,8 @@ from ioa.group.state import (
     Ended,
     Gathering,
     GroupState,
-    Limits,
     Member,
     Monologue,
-    Next,
     OpenTask,
     Passed,
     Remark,

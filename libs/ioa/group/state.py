@@ -8,114 +8,24 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ioa.protocol.cards import AgentCard, Patience
+from ioa.group.charter import MAX_MEMBERS, Limits, ParentTask, Timeout
+from ioa.group.policy.position import Course
+from ioa.protocol.cards import Patience
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalReference, Labels, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalReference, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, MessageIdField, TaskId, TaskIdField, turn_of_task_id
 from ioa.protocol.messages import PassCause, Phase, Question, TaskOutcome
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
-from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
+from ioa.protocol.policy_parts import MAX_FIELDS, MAX_ROLES, Form, Name
 from ioa.protocol.teams.stored_teams import ReferenceField
 from ioa.protocol.usage import NOTHING, Count, Usage
 
-MAX_MEMBERS = 64
-"""Maximum members per group, and maximum length of each list of members in an entry: readers look up each of them."""
-MAX_BRIEF_CHARS = 20_000
-
 Sketch = Annotated[str, Field(max_length=16)]
 """Sketch of a text, by which texts are compared; see `ioa.repetition`."""
-
-Timeout = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))]
-
-
-class Limits(Model):
-    """The limits of a group. Turns, tokens and cost are for the group and all groups nested in it together.
-
-    Attributes:
-        max_turns: Maximum messages of the discussion, without the announcement and the conclusion.
-        max_tokens: Maximum tokens of language models; None without a limit.
-        max_cost_micros: Maximum cost, in millionths of the currency; None without a limit.
-        max_depth: Maximum depth of nested groups; the root group has depth 0.
-        deadline: Time at which the group ends in any phase.
-        floor_timeout: Maximum silence of a member with the floor.
-        task_lease: Maximum time of an open task without progress.
-        pause_timeout: Maximum length of a pause.
-        conclusion_timeout: Maximum silence of the concluding speaker.
-        repetition: Whether a member may repeat its words without any event in between.
-        model_patience: Maximum time in which the models of all members are unavailable.
-    """
-
-    max_turns: Annotated[int, Field(ge=1)]
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_cost_micros: Annotated[int, Field(ge=1)] | None = None
-    max_depth: Annotated[int, Field(ge=0)] = 3
-    deadline: Time
-    floor_timeout: Timeout = timedelta(seconds=60)
-    task_lease: Timeout = timedelta(seconds=30)
-    pause_timeout: Timeout = timedelta(minutes=10)
-    conclusion_timeout: Timeout = timedelta(seconds=60)
-    repetition: RepetitionRule = RepetitionRule.VERBATIM
-    model_patience: Timeout = timedelta(minutes=5)
-
-
-class ParentTask(Model):
-    """The task of another group that this group serves."""
-
-    comm_id: CommIdField
-    task_id: TaskIdField
-
-
-class PlannedTask(Model):
-    """A task that its planner intends to assign after the tasks in `uses`. It is a hint in the record, and is not enforced.
-
-    `others` are further assignees in case of a failure, the best first.
-    """
-
-    task_id: TaskIdField
-    assignee: AgentIdField
-    task_desc: str
-    uses: Annotated[tuple[TaskIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
-    others: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
-
-
-class Charter(GoalReference):
-    """The setup of a group, which never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
-
-    `brief` describes the goal to a nested group; its `inputs` are the files of the goal and of the results that its task uses.
-    `user` is the owner of the goal. `policy` leads the group, with `cast` for its roles; a group without one is free. `labels`
-    are the goal's.
-    """
-
-    comm_id: CommIdField
-    goal: str
-    owner: AgentIdField
-    team_members: Annotated[tuple[AgentCard, ...], Field(min_length=1, max_length=MAX_MEMBERS)]
-    team_up_depth: Annotated[int, Field(ge=0)]
-    limits: Limits
-    inputs: tuple[Artifact, ...] = ()
-    parent: ParentTask | None = None
-    plan: tuple[PlannedTask, ...] = ()
-    traceparent: str = ""
-    brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
-    policy: Annotated[Policy | None, OMITTED_IF_EMPTY] = None
-    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES), OMITTED_IF_EMPTY] = ()
-    labels: Labels = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _members_differ_and_roles_are_cast(self) -> Charter:
-        roles = () if self.policy is None else [role.name for role in self.policy.roles]
-        if [casting.role for casting in self.cast] != [*roles]:
-            raise ValueError("the cast names each role of the policy once, in their order")
-        members = {card.agent_id for card in self.team_members}
-        if strangers := {agent for casting in self.cast for agent in casting.members} - members:
-            raise ValueError(f"the cast names {', '.join(sorted(strangers))}, who are not in the team")
-        if len(members) < len(self.team_members):
-            raise ValueError("the team names one member twice")
-        return self
 
 
 class Member(Model):
@@ -416,106 +326,6 @@ class Passed(Model):
     agent_id: AgentIdField
     cause: PassCause
     since: Time
-
-
-class Choices(NamedTuple):
-    """The members that a speaker may name, how many of them in parallel, and its exits."""
-
-    next_speakers: tuple[AgentId, ...]
-    most_named: int
-    go: tuple[str, ...]
-
-
-class Draft(Model):
-    """A message that only its author and reviewers have heard.
-
-    Attributes:
-        by: Number of the author.
-        tries: Number of drafts of this turn that may still be rejected.
-        passed: Whether the author has to send it again, unchanged, to all members.
-    """
-
-    by: Count
-    digest: str
-    tries: Count
-    passed: bool = False
-
-
-class Next(NamedTuple):
-    """The choices of a message, while a member is asked before they are applied.
-
-    `go` is the chosen exit. The `named` members, by number, speak in parallel if there are `several`. `gathered` is whether several
-    members have spoken in parallel.
-    """
-
-    go: Name | None = None
-    named: tuple[Count, ...] = ()
-    several: bool = False
-    question: Form = ()
-    gathered: bool = False
-
-
-class Version(NamedTuple):
-    """The last version of a text on the board, with the number of its author; the message that wrote it contains the text."""
-
-    name: Name
-    version: Count
-    by: Count
-
-
-class Watch(Model):
-    """The watchers that are asked before the group goes on, by their numbers in the policy; the first one is asked now."""
-
-    due: tuple[Count, ...]
-    then: Next
-
-
-class Course(Model):
-    """The position of a group in its policy. Nodes, roles and members are identified by their numbers.
-
-    Attributes:
-        policy: Digest of the policy.
-        leader: Role that concludes; None for the owner.
-        visits: Number of entries into each node.
-        turns: Turns of this visit, with silent ones.
-        taken: Turns of each member in this visit.
-        last: Speaker of the last turn of this visit.
-        opening: Whether the floor holder has to open the node with given words.
-        total: Turns of each member in the whole group; empty if the policy does not depend on them.
-        told: Values of this visit: for each field on which an exit depends, the members with their values, in the order of the
-            messages. Members are given by number, options by position.
-        nominated: Member that the last speaker named, while another member is asked.
-        offered: Choices of the floor holder, as the router computed them. Only views contain it, if they do not show its reasons.
-        draft: The message that has not passed its review, or was not sent again.
-        watch: The watchers that are asked before the group goes on.
-        entered: Turn of the last entry into each node; empty if no node can be restarted.
-        kept: Turns of the last visit of each node; empty if no node continues its count.
-        agenda: Nodes that are entered later, because a node is left by all of its exits, in their order.
-        done: Nodes that were left and neither entered nor forked to since, if a node waits for them.
-        struck: First and last turns of struck parts, since a node was restarted.
-        board: Versions of texts, in the order in which the texts were first written.
-    """
-
-    policy: str
-    leader: Count | None = None
-    node: Count
-    visits: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES)]
-    turns: Count = 0
-    taken: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
-    last: Count | None = None
-    opening: bool = False
-    total: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
-    told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS), OMITTED_IF_EMPTY] = ()
-    nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
-    offered: Annotated[Choices | None, OMITTED_IF_EMPTY] = None
-    draft: Annotated[Draft | None, OMITTED_IF_EMPTY] = None
-    watch: Annotated[Watch | None, OMITTED_IF_EMPTY] = None
-    entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
-    kept: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
-    agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
-    done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES), OMITTED_IF_EMPTY] = ()
-    struck: Annotated[tuple[tuple[Count, Count], ...], OMITTED_IF_EMPTY] = ()
-    board: Annotated[tuple[Version, ...], OMITTED_IF_EMPTY] = ()
 
 
 class GroupState(GoalReference):

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.group.state import PlannedTask
+from ioa.group.charter import PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Need, SearchResult
 from ioa.protocol.cards import AgentCard

@@ -16,7 +16,7 @@ from ioa.protocol.decisions import DecidedBy, ModelCalls
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
-from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
+from ioa.protocol.policy_parts import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
 from ioa.protocol.teams.stored_teams import ReferenceField
 from ioa.protocol.usage import MAX_COUNT, Count, Usage
 

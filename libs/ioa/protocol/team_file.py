@@ -17,7 +17,8 @@ from pydantic_core import ErrorDetails
 from ioa.errors import InvalidInputError
 from ioa.json_text import values_in
 from ioa.protocol.ids import AgentId, AgentIdField
-from ioa.protocol.policy import MAX_ROLES, FormField, Name, Policy, PolicyPart, Whole, listed, nearest, read_field
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import MAX_ROLES, FormField, Name, PolicyPart, Whole, listed, nearest, read_field
 from ioa.protocol.teams.checker import MAX_FINDINGS, PolicyFinding, check, errors_of
 from ioa.protocol.texts import check_texts, why_of
 

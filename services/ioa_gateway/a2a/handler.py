@@ -19,7 +19,7 @@ from google.protobuf.message import Message as ProtoMessage
 
 from ioa.client.client import END
 from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
-from ioa.group.goal_lists import GoalStatus
+from ioa.group.requests import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import PoolId
 from ioa.protocol.operation.api_keys import Scope

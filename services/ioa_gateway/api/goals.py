@@ -14,7 +14,7 @@ from ioa.client.documents import GoalDocument, GoalRow, ResultDocument
 from ioa.client.rerun import order_rerun
 from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
+from ioa.group.requests import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, bears, read_labels, refuse_reserved
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField

@@ -18,7 +18,7 @@ from ioa.protocol.ids import AgentId, CommId, CommIdField, GoalId, UserId
 from ioa.protocol.messages import Message
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import ALL_PEOPLE
-from ioa.protocol.policy import FieldValue
+from ioa.protocol.policy_parts import FieldValue
 from ioa_gateway.context import MAX_ITEMS, ApiCall, SeatsCall
 
 _MAX_TURN = 999_999_999

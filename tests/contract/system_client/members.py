@@ -6,8 +6,8 @@ import asyncio
 from datetime import UTC, datetime
 
 from ioa.errors import IoaError, NotFoundError
+from ioa.group.charter import ParentTask
 from ioa.group.requests import Accepted, GroupSnapshot, LaunchGroup
-from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, MessageId, PoolId, TaskId, comm_id_of_goal

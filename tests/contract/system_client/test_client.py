@@ -14,7 +14,7 @@ from ioa.client.client import END, Group
 from ioa.client.history import conversation
 from ioa.concurrency import beside
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from ioa.group.state import ParentTask
+from ioa.group.charter import ParentTask
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal, comm_id_of_task

@@ -11,7 +11,7 @@ from ioa.adapters.otlp import export_spans
 from ioa.client.history import conversation
 from ioa.client.spans import GoalTrace
 from ioa.concurrency import beside
-from ioa.group.state import ParentTask
+from ioa.group.charter import ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import ModelCall
 from ioa.protocol.ids import LOCAL, GoalName, PoolId, comm_id_of_task

@@ -32,7 +32,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from ioa.errors import RateLimitedError
-from ioa.group.state import ParentTask
+from ioa.group.charter import ParentTask
 from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import (
     AskUser,

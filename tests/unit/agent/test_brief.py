@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioa.agent.brain_port import TaskView
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.tasks.subteam_brief import brief_of, files_of
-from ioa.group.state import MAX_BRIEF_CHARS
+from ioa.group.charter import MAX_BRIEF_CHARS
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId

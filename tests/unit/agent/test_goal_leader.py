@@ -12,9 +12,9 @@ from ioa.adapters.system_clock import RandomIds
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.goal_leader import Leader
 from ioa.errors import ForbiddenError, IoaError, NotYetError, UnavailableError
+from ioa.group.charter import PlannedTask
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
-from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError
 from ioa.protocol.cards import AgentCard

@@ -12,7 +12,7 @@ from ioa.cli.output.conversation import ConversationView
 from ioa.cli.output.results import note_waiting, show_answer
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
-from ioa.group.goal_lists import AnyGoal
+from ioa.group.requests import AnyGoal
 from ioa.protocol.goals import Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, TaskId, UserId
 

@@ -25,8 +25,7 @@ from ioa.client.documents import (
 )
 from ioa.client.transcript import Transcript
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.goal_lists import GoalStatus
-from ioa.group.requests import GroupSnapshot
+from ioa.group.requests import GoalStatus, GroupSnapshot
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult, Shift, Signal, SignalScore, Why
 from ioa.protocol.cards import AgentCard, AgentStatus, Load

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
-from ioa.group.goal_lists import GoalStatus
+from ioa.group.requests import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a.tasks import TaskWriter
 from ioa_gateway.caller import Caller

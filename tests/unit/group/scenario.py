@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ioa.group.charter import Charter, Limits, ParentTask
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -30,7 +31,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import Effect, step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask, WaitingTask
+from ioa.group.state import ClosedTask, GroupState, OpenTask, WaitingTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy, ModelCall
 from ioa.protocol.goals import Reason

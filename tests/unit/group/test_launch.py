@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
+from ioa.group.charter import ParentTask
 from ioa.group.events import GroupLaunched, LaunchAbandoned
 from ioa.group.machine import PublishResult, ReportToParent, step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskSpec

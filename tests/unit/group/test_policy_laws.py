@@ -47,7 +47,8 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskQuestion,
 )
-from ioa.protocol.policy import END, MAX_FIELD_CHARS, FieldValue, FormField, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import END, MAX_FIELD_CHARS, FieldValue, FormField
 from ioa.protocol.team_file import read_toml
 from ioa.protocol.teams.checker import state_bytes
 from tests.unit.group.scenario import Scenario, card, launched_under, said, specs

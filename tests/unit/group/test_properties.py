@@ -32,18 +32,7 @@ from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.legality import legal_kinds
 from ioa.group.machine import CancelSubgroup, PublishResult, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import (
-    ClosedTask,
-    Concluding,
-    Discussing,
-    Ended,
-    Gathering,
-    GroupState,
-    OpenTask,
-    Task,
-    Waiting,
-    WaitingTask,
-)
+from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, Gathering, GroupState, OpenTask, Task, Waiting, WaitingTask
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.group.tasks import KEPT
 from ioa.protocol.codec import decode, encode

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ioa.group.charter import Charter
 from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
 from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
@@ -16,11 +17,12 @@ from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.hearing import as_known
 from ioa.group.policy.view import seen_by, view_for
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import GroupState
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
-from ioa.protocol.policy import Casting, FieldValue, Node, Policy
+from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy_parts import FieldValue, Node
 from ioa.protocol.teams.checker import check
 from tests.unit.group.scenario import START, charter, limits, said
 from tests.unit.protocol.policies import Choose, any_policy

@@ -40,7 +40,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskQuestion,
 )
-from ioa.protocol.policy import Exit, Node, Policy, Role
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import Exit, Node, Role
 from tests.unit.group.scenario import Scenario, launched_under, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, run
 from tests.unit.protocol.policies import Choose, any_scoped_policy

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ioa.group.charter import Limits, ParentTask
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupClosed, SubgroupOpened
 from ioa.group.machine import CancelSubgroup, Effect, ReportToParent, step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import GroupState, Limits, OpenTask, ParentTask
+from ioa.group.state import GroupState, OpenTask
 from ioa.protocol.ids import CommId, TaskId, comm_id_of_task
 from ioa.protocol.messages import (
     AsyncTaskAssignment,

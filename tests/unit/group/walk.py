@@ -49,7 +49,7 @@ from ioa.protocol.messages import (
     TaskSpec,
     Thinking,
 )
-from ioa.protocol.policy import FormField
+from ioa.protocol.policy_parts import FormField
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from tests.unit.group.scenario import MAX_TOKENS, START, card, charter, limits, said
 

@@ -13,6 +13,7 @@ from ioa.errors import (
     InvalidInputError,
     PayloadTooLargeError,
 )
+from ioa.group.charter import MAX_MEMBERS, ParentTask, PlannedTask
 from ioa.group.requests import (
     AbandonGoal,
     CancelGoal,
@@ -20,7 +21,6 @@ from ioa.group.requests import (
     ListMemberships,
     Sync,
 )
-from ioa.group.state import MAX_MEMBERS, ParentTask, PlannedTask
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import Goal, Reason, encode_result
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId, comm_id_of_task

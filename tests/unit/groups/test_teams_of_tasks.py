@@ -10,8 +10,8 @@ from ioa.errors import (
     ForbiddenError,
     InvalidInputError,
 )
+from ioa.group.charter import ParentTask
 from ioa.group.requests import LaunchGroup
-from ioa.group.state import ParentTask
 from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.ids import LOCAL, TaskId, UserId
 from ioa.protocol.messages import SyncTaskAssignment, TaskSpec

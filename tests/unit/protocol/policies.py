@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ioa.protocol.policy import Node, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import Node
 from ioa.protocol.team_file import Filling, TeamSpec, seat_of
 from ioa.protocol.teams.checker import check
 

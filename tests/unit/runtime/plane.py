@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from ioa.errors import UnavailableError
+from ioa.group.charter import ParentTask
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
-from ioa.group.state import GroupState, ParentTask
+from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.cards import AgentCard

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.group.state import Limits
+from ioa.group.charter import Limits
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.messages import Phase
 from tools import group_page as diagram

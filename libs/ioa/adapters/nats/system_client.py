@@ -38,8 +38,18 @@ from ioa.concurrency import together
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import GroupLaunched
-from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalFound, GoalList, GoalPhase, GoalStatus, GroupList
-from ioa.group.requests import AnswerQuestion, CancelGoal, GroupSnapshot
+from ioa.group.requests import (
+    PAGE_GOALS,
+    AnswerQuestion,
+    AnyGoal,
+    CancelGoal,
+    GoalFound,
+    GoalList,
+    GoalPhase,
+    GoalStatus,
+    GroupList,
+    GroupSnapshot,
+)
 from ioa.ports.group_log import GroupListener, StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Search, SearchResult

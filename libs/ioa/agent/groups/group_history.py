@@ -12,6 +12,7 @@ from typing import Any
 from ioa.agent.conversation import name_of_entry
 from ioa.agent.groups.board import Drafts, board_of
 from ioa.agent.turn_view import TurnView
+from ioa.group.charter import Charter
 from ioa.group.events import (
     Event,
     GroupLaunched,
@@ -27,7 +28,7 @@ from ioa.group.policy.casting import part_of
 from ioa.group.policy.deciding import digest_of
 from ioa.group.policy.forms import no_votes, resolve_form
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
+from ioa.group.state import ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, turn_of_task_id

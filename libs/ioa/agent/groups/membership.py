@@ -15,8 +15,9 @@ from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.turn_view import TurnView
 from ioa.errors import reason_of
+from ioa.group.charter import Charter
 from ioa.group.requests import Accepted, Entries, Rejected, Sync
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import GroupState
 from ioa.ports.meter import NOTHING_METERED, Meter, Metered
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import REJECTED, DecidedBy, ModelCall

@@ -34,6 +34,7 @@ from ioa.agent.model.answers import (
 from ioa.agent.model.reading import files_by_id, whole_texts
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
+from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import Said
 from ioa.group.legality import Offer, check_discussion
 from ioa.group.machine import step
@@ -41,7 +42,7 @@ from ioa.group.policy.deciding import ADD
 from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import MAX_MEMBERS, Concluding, Discussing
+from ioa.group.state import Concluding, Discussing
 from ioa.json_text import find_object
 from ioa.ports.brain import Invite, TaskRecord, Utterance, WholeConclusion
 from ioa.protocol.codec import encode, validate

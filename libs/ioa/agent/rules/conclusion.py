@@ -8,7 +8,7 @@ from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
 from ioa.agent.rules.progress import PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
-from ioa.group.state import PlannedTask
+from ioa.group.charter import PlannedTask
 from ioa.ports.brain import TaskRecord, WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import assignment_of, attributed
-from ioa.group.state import MAX_BRIEF_CHARS
+from ioa.group.charter import MAX_BRIEF_CHARS
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,

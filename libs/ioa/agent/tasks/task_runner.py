@@ -33,8 +33,9 @@ from ioa.agent.turn_view import TurnView
 from ioa.concurrency import beside, together
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted
+from ioa.group.charter import ParentTask
 from ioa.group.requests import Accepted, LaunchGroup, Sync
-from ioa.group.state import OpenTask, ParentTask
+from ioa.group.state import OpenTask
 from ioa.ports.brain import TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy

@@ -18,7 +18,7 @@ from ioa.cli.output.terminal import Terminal
 from ioa.client.documents import told
 from ioa.client.transcript import CONTROL_PLANE
 from ioa.foreign_text import shown
-from ioa.group.goal_lists import GoalList, GroupList
+from ioa.group.requests import GoalList, GroupList
 
 R = TypeVar("R")
 P = TypeVar("P", GoalList, GroupList)

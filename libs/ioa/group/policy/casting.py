@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ioa.group.state import Concluding, Course, Ended, GroupState, Member
+from ioa.group.policy.position import Course
+from ioa.group.state import Concluding, Ended, GroupState, Member
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import END, Casting, Memory, Node, Policy
+from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy_parts import END, Memory, Node
 
 
 class Cast(NamedTuple):

@@ -13,9 +13,11 @@ from ioa.group import floor, tasks
 from ioa.group.policy.casting import Scene, current_scene
 from ioa.group.policy.exits import judged, last_exit, left_by, removed_by, way_out
 from ioa.group.policy.forms import no_votes
-from ioa.group.state import Ask, Asking, Course, GroupState, Next, Version, Votes
+from ioa.group.policy.position import Course, Next, Version
+from ioa.group.state import Ask, Asking, GroupState, Votes
 from ioa.protocol.goals import Reason
-from ioa.protocol.policy import END, STAY, Exit, FieldValue, Form, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import END, STAY, Exit, FieldValue, Form
 
 NO_CHOICE = Next()
 """The choices of a silent turn, and of a message that names no member and no exit."""

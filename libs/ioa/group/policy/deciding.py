@@ -10,16 +10,19 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from ioa.group import floor
+from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import MessageRefused, Said
 from ioa.group.policy.casting import Scene, current_scene
 from ioa.group.policy.course import ask, count_turn, enter, go_on, grant, leave, proceed, removed
 from ioa.group.policy.exits import chosen_exit
-from ioa.group.state import MAX_MEMBERS, Asking, Draft, GroupState, Next, Watch
+from ioa.group.policy.position import Draft, Next, Watch
+from ioa.group.state import Asking, GroupState
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
-from ioa.protocol.policy import END, NOTHING, STAY, Policy, Watcher
+from ioa.protocol.policy import Policy, Watcher
+from ioa.protocol.policy_parts import END, NOTHING, STAY
 
 PASS, REJECT = "pass", "reject"
 """Options of a reviewer."""

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from ioa.group.policy.casting import Scene
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import END, Condition, Exit, FieldValue, Removal
+from ioa.protocol.policy_parts import END, Condition, Exit, FieldValue, Removal
 
 _TO_THE_END = Exit(to=END)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import FieldVotes, Gathering, GroupState, Member, Votes
-from ioa.protocol.policy import FieldKind, FieldValue, Form, FormField, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import FieldKind, FieldValue, Form, FormField
 
 YES, NO = "yes", "no"
 """Names of the two values of a yes/no field in a count."""

@@ -14,7 +14,8 @@ from ioa.group.events import (
     SubgroupClosed,
     SubgroupOpened,
 )
-from ioa.group.state import Asking, Concluding, Course, Discussing, Gathering, GroupState, Member, Task, Waiting
+from ioa.group.policy.position import Course
+from ioa.group.state import Asking, Concluding, Discussing, Gathering, GroupState, Member, Task, Waiting
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
     ASSIGNMENTS,
@@ -28,7 +29,8 @@ from ioa.protocol.messages import (
     TaskQuestion,
     Thinking,
 )
-from ioa.protocol.policy import Node, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import Node
 
 
 def is_reviewed(policy: Policy, node: Node, member: Member) -> bool:

@@ -9,27 +9,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from ioa.group.charter import Charter
 from ioa.group.events import Entry, Event, GroupLaunched, Said, TimerFired, Unheard
 from ioa.group.legality import offer
 from ioa.group.policy import forms
 from ioa.group.policy.hearing import as_known, hears_all, sitting_apart
-from ioa.group.state import (
-    Asking,
-    Charter,
-    Choices,
-    Concluding,
-    Course,
-    Discussing,
-    Elsewhere,
-    Ended,
-    Gathering,
-    GroupState,
-    Member,
-    Waiting,
-)
+from ioa.group.policy.position import Choices, Course
+from ioa.group.state import Asking, Concluding, Discussing, Elsewhere, Ended, Gathering, GroupState, Member, Waiting
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Pass, PassCause
-from ioa.protocol.policy import Node, Policy
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import Node
 
 
 def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Entry:

@@ -12,7 +12,8 @@ from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from ioa.protocol.codec import encode_value
-from ioa.protocol.policy import (
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_parts import (
     END,
     MAX_FIELD_CHARS,
     MAX_OPTION_CHARS,
@@ -21,7 +22,6 @@ from ioa.protocol.policy import (
     Condition,
     FormField,
     Node,
-    Policy,
     listed,
     nearest,
 )

@@ -16,8 +16,9 @@ from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Formation, Speech
 from ioa.agent.model.prompt_templates import fill
+from ioa.group.charter import Charter, Limits, ParentTask
 from ioa.group.events import MemberLost, TimerFired
-from ioa.group.state import Charter, Limits, Loan, ParentTask
+from ioa.group.state import Loan
 from ioa.ports.brain import Contact, Mission
 from ioa.protocol.agents.outcomes import Record
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult

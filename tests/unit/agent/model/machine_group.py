@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.errors import UnavailableError
+from ioa.group.charter import Charter
 from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import GroupState
 from ioa.ports.brain import Contact, FileReader, Invite, NoFiles
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult

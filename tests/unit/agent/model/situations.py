@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.agent.model import Budget
-from ioa.group.state import Charter, Limits
+from ioa.group.charter import Charter, Limits
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
 from ioa.testing.scripted_model import ScriptedCall

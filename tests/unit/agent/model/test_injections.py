@@ -24,8 +24,8 @@ from ioa.agent.model.task import messages_of, read
 from ioa.agent.tasks.subteam_brief import brief_of
 from ioa.agent.turn_view import TurnView
 from ioa.foreign_text import TAGS
+from ioa.group.charter import ParentTask
 from ioa.group.events import QuestionAnswered
-from ioa.group.state import ParentTask
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact

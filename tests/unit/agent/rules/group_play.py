@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Literal
 
 from ioa.agent.rules import RuleBrain
-from ioa.group.state import Charter, Concluding, Ended, Limits, OpenTask, PlannedTask
+from ioa.group.charter import Charter, Limits, PlannedTask
+from ioa.group.state import Concluding, Ended, OpenTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, name_of_task_id

@@ -9,7 +9,7 @@ import pytest
 from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.conclusion import conclude_policy
 from ioa.errors import NotFoundError
-from ioa.group.state import PlannedTask
+from ioa.group.charter import PlannedTask
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId

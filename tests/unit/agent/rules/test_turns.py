@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioa.agent.rules.turns import next_utterance
+from ioa.group.charter import PlannedTask
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import PlannedTask
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId

@@ -13,8 +13,8 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, stream_of, subject_of
+from ioa.group.charter import MAX_MEMBERS
 from ioa.group.requests import OpenMembership, OpenMemberships
-from ioa.group.state import MAX_MEMBERS
 from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.setup.open_groups import OpenGroup
 
