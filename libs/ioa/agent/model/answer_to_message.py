@@ -15,7 +15,6 @@ from ioa.agent.model.answers import (
     Assign,
     AssignedTask,
     Conclude,
-    Continue,
     Decide,
     Discuss,
     DiscussInPart,
@@ -43,13 +42,11 @@ from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Concluding, Discussing
-from ioa.json_text import find_object
 from ioa.ports.brain import Invite, TaskRecord, Utterance, WholeConclusion
 from ioa.protocol.codec import encode, validate
 from ioa.protocol.goals import Artifact, Reason, plain_file_name
 from ioa.protocol.ids import MessageId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.messages import (
-    AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
@@ -59,7 +56,6 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     RejectedTask,
-    SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
 )
@@ -78,8 +74,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """The decisions of a model, with the messages that each can become."""
 _SEVERAL = 2
-_HELD = "held"
-"""The field of a thought with the tasks of its assignment that wait for a check."""
 _MAX_WHY_CHARS = 1_000
 Answer = Utterance | Decision | WholeConclusion | Invite
 
@@ -100,8 +94,8 @@ def turn_shape(view: TurnView) -> type[ShapedAnswer]:
     if let.options:
         return ruling_on(let.options, Step if let.about == "watch" else Decide)
     if view.part is None:
-        return Speech if talks(view) else speech_schema(Assign, Continue, InviteIn, PauseOn, Read, Conclude)
-    offered = {Assign: let.tasks, Continue: let.tasks, PauseOn: let.tasks, AskOut: let.asks, InviteInPart: let.invites}
+        return Speech if talks(view) else speech_schema(Assign, InviteIn, PauseOn, Read, Conclude)
+    offered = {Assign: let.tasks, PauseOn: let.tasks, AskOut: let.asks, InviteInPart: let.invites}
     return speech_schema(DiscussInPart, *(kind for kind, is_offered in offered.items() if is_offered), Read, Conclude, PassOn)
 
 
@@ -109,8 +103,6 @@ def open_words(view: TurnView) -> list[str]:
     """Return the decisions that are possible now. One invitation per turn is enough."""
     state, shaped = view.state, decision_kinds(turn_shape(view))
     words = [word for word, kinds in _WORDS.items() if word in shaped and not set(kinds).isdisjoint(view.legal)]
-    if "ASSIGN" in words and held_tasks(view):
-        words.append("CONTINUE")
     can_join = state.turn not in view.joined and len(state.members) < MAX_MEMBERS and isinstance(state.stage, Discussing)
     return [*words, *(["INVITE"] if can_join and "INVITE" in shaped and words else []), *(["READ"] if words else [])]
 
@@ -125,14 +117,7 @@ async def build_message(said: ShapedAnswer, view: TurnView) -> Answer:
     if decision.type not in words:
         raise InvalidInputError(f"{decision.type} is not possible now. Possible: {', '.join(words)}.")
     rejected = {one.task: one.why for one in said.rejects} if isinstance(said, Speech) else {}
-    held: list[AssignedTask] = []
-    message: Answer
-    if isinstance(decision, Assign | Continue):
-        given, held = split_assignment(decision, view)
-        waits = bool(held) or isinstance(decision, Continue) or decision.mode == "wait"
-        message = view.assign([_spec(*pair) for pair in given.items()], wait=waits, say=getattr(decision, "content", ""))
-    else:
-        message = await _build(decision, view, rejected)
+    message = await _build(decision, view, rejected)
     if rejected:
         if isinstance(message, Invite) or "rejects" not in type(message).model_fields:
             raise InvalidInputError(f"{decision.type} rejects nothing: leave `rejects` empty, or decide something else.")
@@ -141,8 +126,6 @@ async def build_message(said: ShapedAnswer, view: TurnView) -> Answer:
     if not isinstance(message, Invite):
         _check_legal(message, view)
     thought = said.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    if held:
-        thought[_HELD] = [task.model_dump(exclude_defaults=True) for task in held]
     view.meter.thought = json.dumps(thought, ensure_ascii=False)
     return message
 
@@ -159,6 +142,8 @@ async def _build(decision: object, view: TurnView, rejected: Collection[str]) ->
             return view.ask(content.strip(), options=options, default=default.strip(), within=timedelta(minutes=minutes))
         case Discuss():
             return _discussion(decision, view)
+        case Assign(content=content, tasks=tasks, mode=mode):
+            return view.assign(task_specs(tasks, view), wait=mode == "wait", say=content)
         case PauseOn(content=content, triggers=triggers):
             return validate(Pause, {"content": content, "triggers": tuple(dict.fromkeys(triggers))})
         case Conclude():
@@ -177,37 +162,15 @@ def _ruling(said: Decide, view: TurnView) -> Decision | Invite:
     return view.decide(said.choice, why[:_MAX_WHY_CHARS], members=getattr(said, "members", ()))
 
 
-def held_tasks(view: TurnView) -> list[AssignedTask]:
-    """Return the tasks of the agent's last assignment that wait for its check of a result."""
-    for message in reversed(view.messages):
-        if message.header.sender == view.me and isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment):
-            thought = find_object(view.thoughts.get(message.header.turn, "")) or {}
-            return [AssignedTask.model_validate(task) for task in thought.get(_HELD, [])]
-    return []
-
-
-def split_assignment(decision: Assign | Continue, view: TurnView) -> tuple[dict[TaskId, AssignedTask], list[AssignedTask]]:
-    """Return the tasks to assign now by id, and the tasks that use a checked result, also through other tasks.
-
-    A name in `uses` becomes the id of the task that is assigned now.
-    """
-    tasks = decision.tasks if isinstance(decision, Assign) else held_tasks(view)
+def task_specs(tasks: Sequence[AssignedTask], view: TurnView) -> list[TaskSpec]:
+    """Return the specifications of tasks; a name in `uses` becomes the id of the task of this message."""
     names = [task.name for task in tasks if task.name]
     for used in {used for task in tasks for used in task.uses}:
         if names.count(used) > 1:
             raise InvalidInputError(f"{used!r} is the name of several tasks of this message; give each its own name.")
-    given, held, checked = list[AssignedTask](), list[AssignedTask](), set[str]()
-    for task in tasks:
-        is_held = not checked.isdisjoint(task.uses)
-        (held if is_held else given).append(task)
-        if task.name and (task.check or is_held):
-            checked.add(task.name)
-    ids = _ids(given, view)
-    known = {task.name: task_id for task, task_id in zip(given, ids, strict=True)}
-    given, held = (
-        [task.model_copy(update={"uses": [known.get(used, used) for used in task.uses]}) for task in some] for some in (given, held)
-    )
-    return dict(zip(ids, given, strict=True)), held
+    ids = _ids(tasks, view)
+    known = {task.name: task_id for task, task_id in zip(tasks, ids, strict=True)}
+    return [_spec(task_id, task, [known.get(used, used) for used in task.uses]) for task, task_id in zip(tasks, ids, strict=True)]
 
 
 def _check_legal(message: Utterance | Decision | WholeConclusion, view: TurnView) -> None:
@@ -307,9 +270,9 @@ def _files(chosen: Sequence[AnswerFile], view: TurnView, texts: Mapping[str, str
     return tuple(artifacts.values()), made
 
 
-def _spec(task_id: TaskId, task: AssignedTask) -> TaskSpec:
+def _spec(task_id: TaskId, task: AssignedTask, uses: Sequence[str]) -> TaskSpec:
     about = {"assignee": task.assignee, "task_desc": task.task_desc, "task_abstract": task.task_desc[:_ABSTRACT_CHARS]}
-    return validate(TaskSpec, {"task_id": task_id, **about, "uses": tuple(dict.fromkeys(task.uses)), "team": task.team or None})
+    return validate(TaskSpec, {"task_id": task_id, **about, "uses": tuple(dict.fromkeys(uses)), "team": task.team or None})
 
 
 def _ids(tasks: Sequence[AssignedTask], view: TurnView) -> list[TaskId]:

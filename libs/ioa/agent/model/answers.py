@@ -168,7 +168,6 @@ class AssignedTask(BaseModel):
         "if one fails.",
     )
     team: Text = Field("", description="A stored team that does it, only if the goal names one.")
-    check: bool = Field(False, description="Tasks that use it wait until you have seen its result: CONTINUE assigns them.")
 
 
 class Assign(BaseModel):
@@ -178,12 +177,6 @@ class Assign(BaseModel):
     mode: Literal["wait", "go_on"] = Field(description="wait: you decide again when all tasks have ended. go_on: at once.")
     content: Text = Field("", description="The reason, if members need it.")
     tasks: Annotated[list[AssignedTask], Field(min_length=1)]
-
-
-class Continue(BaseModel):
-    """Assign the tasks that waited for your check of a result."""
-
-    type: Literal["CONTINUE"]
 
 
 class PauseOn(BaseModel):
@@ -279,7 +272,7 @@ class Speech(ShapedAnswer):
     rejects: list[Reject] = Field(
         [], description="Results that must not be used. Assign them again in the same message, with the rejected id in `uses`."
     )
-    decision: Annotated[Discuss | Assign | Continue | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
+    decision: Annotated[Discuss | Assign | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
 class Decide(BaseModel):

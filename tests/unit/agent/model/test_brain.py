@@ -246,30 +246,6 @@ async def test_conclusion_has_the_files_of_the_tasks(uses: Sequence[str], kept: 
     ]
 
 
-async def test_tasks_after_a_check_are_assigned_by_continue() -> None:
-    """Tasks that use a result with `check` wait for the leader, also through others, and keep their names as ids."""
-    group = launched()
-    tasks = [
-        given("bob", "total sales", "sum", check=True),
-        given("carl", "draw them", "chart", ["sum"]),
-        given("bob", "describe it", "text", ["chart"]),
-        given("bob", "count rows", "rows"),
-    ]
-    for answer in (assigned(*tasks, mode="go_on"), decision(type="CONTINUE")):
-        assert isinstance(await said_by(group, answer), SyncTaskAssignment)
-        finish_tasks(group)
-    assert [(task.spec.task_id, task.spec.uses) for task in group.view(ANN).tasks] == [
-        ("t1-sum", ()),
-        ("t1-rows", ()),
-        ("t2-chart", ("t1-sum",)),
-        ("t2-text", ("t2-chart",)),
-    ]
-    ann, model = brain(decision(type="CONTINUE"), CONCLUDE)
-    assert isinstance(await ann.speak(group.view(ANN)), ConcludeGroupDiscussion)
-    assert "Accepted as m4, t2-chart, t2-text." in model.asked[0].prompt
-    assert "CONTINUE is not possible now" in model.asked[1].messages[-1].content
-
-
 async def test_rejected_result_is_no_part_of_the_answer() -> None:
     """Neither its words nor its files, whether it was rejected before or by the conclusion itself."""
     group = launched()
@@ -298,9 +274,9 @@ async def test_conclusion_without_words_is_asked_for_when_it_is_announced() -> N
     assert isinstance(await ann.conclude(group.view(ANN)), Pass)
 
 
-def mission(text: str = "total sales, then draw charts", before: NobodyFits | None = None) -> Mission:
+def mission(text: str = "total sales, then draw charts") -> Mission:
     """Ann's goal."""
-    return Mission(text, (), CARDS[0], before=before)
+    return Mission(text, (), CARDS[0])
 
 
 def search_for(*needs: str) -> str:
@@ -350,16 +326,12 @@ async def test_model_that_never_launches_acts_at_most_ten_times() -> None:
     assert search.searches == 9
 
 
-@pytest.mark.parametrize(("come", "asked"), [(0, 1), (1, 2)])
-async def test_report_that_no_agent_fits_is_repeated_until_agents_change(come: int, asked: int) -> None:
-    """It names needs, reason and the best of each need; the same searches are made again before the model is."""
-    nobody = decision(type="report_nobody_fits", needs=["a juggler"], why="Both only count")
-    ann, model = brain(nobody, nobody)
-    first = await ann.form_team(mission("draws torches"), Found(KNOWN[come:]))
-    nearest = "Both only count. Nearest to “draws torches” is carl (similarity 0.55), which does such as “draws charts”."
-    assert first == NobodyFits(needs=("a juggler",), nearest=nearest) and isinstance(first, NobodyFits)
-    again = await ann.form_team(mission("draws torches", first), Found(KNOWN))
-    assert (again is first, len(model.asked)) == (not come, asked)
+async def test_report_that_no_agent_fits_has_the_needs_and_the_reason() -> None:
+    """Needs are never empty: without any, the goal is the need."""
+    ann, _ = brain(decision(type="report_nobody_fits", needs=["a juggler"], why=" Both only count. "))
+    assert await ann.form_team(mission("draws torches"), Found(KNOWN)) == NobodyFits(("a juggler",), "Both only count.")
+    bob, _ = brain(decision(type="report_nobody_fits", needs=[" "], why=""))
+    assert await bob.form_team(mission("draws torches"), Found(KNOWN)) == NobodyFits(("draws torches",))
 
 
 @pytest.mark.parametrize(
