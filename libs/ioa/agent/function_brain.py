@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -16,7 +13,7 @@ from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.groups.memory import Memories
 from ioa.agent.send import until_answered
 from ioa.agent.turn_view import Said, TurnView
-from ioa.errors import InvalidInputError, IoaError, reason_of
+from ioa.errors import InvalidInputError, reason_of
 from ioa.group.legality import TO_CONCLUDE
 from ioa.ports.brain import Invite, Utterance, WholeConclusion
 from ioa.protocol.decisions import DecidedBy
@@ -122,22 +119,4 @@ class FunctionBrain:
     async def _call(self, function: Callable[[TurnView], Any], view: TurnView, within: timedelta | None) -> Any:
         """Call a function of the author in a slot, for which it waits at most half of its time."""
         async with self._workers.slot((within or view.state.limits.floor_timeout) / 2, view.charter.user) as slot:
-            try:
-                return await slot.call(function, (view,), within)
-            except IoaError:
-                raise
-            except Exception as error:  # noqa: BLE001 - an author's function may raise anything
-                if isinstance(error.__cause__, StopIteration):  # a coroutine raises RuntimeError in its place
-                    error = error.__cause__
-                name = getattr(function, "__name__", repr(function))
-                raise IoaError(f"{name} raised {reason_of(error)} ({_place(function, error)})") from None
-
-
-def _place(function: Callable[..., Any], error: BaseException) -> str:
-    """Return the line of the author's file where a function failed; of another file if the author's has none."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename] or frames
-    if own:
-        return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
-    return "unknown place" if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+            return await slot.call(function, (view,), within)

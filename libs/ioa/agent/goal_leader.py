@@ -67,7 +67,6 @@ class _Leadership:
     goal: Goal
     meter: Meter = field(default_factory=Meter)
     team: TeamLaunch | None = None
-    nobody: NobodyFits | None = None
     formations: int = 0
     undecided: int = 0
     undecided_since: datetime | None = None
@@ -188,7 +187,7 @@ class Leader:
                 if led.formations and await self._is_open(led):
                     return None  # another agent has launched it meanwhile
                 formed = await self._form_team(led)
-                if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_search_again(led):
+                if isinstance(formed, NobodyFits) and self._may_search_again(led):
                     await asyncio.sleep(self._reform_after)
                     continue
                 if isinstance(formed, NobodyFits):
@@ -214,7 +213,7 @@ class Leader:
         if led.is_spent():
             raise BudgetSpentError(_BUDGET_SPENT)
         goal, tools = led.goal, MissionTools(self._network, self._store, self._me, led.goal.goal_id)
-        mission = Mission(goal.goal, goal.inputs, self._card, meter=led.meter, before=led.nobody)
+        mission = Mission(goal.goal, goal.inputs, self._card, meter=led.meter)
         formed: TeamLaunch | NobodyFits
         if goal.team is not None:
             formed = await cast_needs(goal.team, tools.search_client, leader=self._me)
@@ -228,7 +227,6 @@ class Leader:
             except Exception as error:
                 _log.exception("formation_failed")
                 raise IoaError(reason_of(error)) from error
-            led.nobody = formed if isinstance(formed, NobodyFits) else None
         led.formations += 1
         return formed
 

@@ -12,10 +12,6 @@ if __name__ == "__main__":
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Self
-
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
@@ -44,20 +40,8 @@ class Agent(AgentDefinition):
         on_event: Called with each event of the agent: its kind and its data; see `ioa.agent.events`.
 
     Raises:
-        InvalidInputError: The card is not valid, or an argument is unknown.
+        InvalidInputError: The card is not valid.
     """
-
-    if not TYPE_CHECKING:  # type checkers read the parameters from the dataclass
-
-        def __new__(cls, *_values: Any, **named: Any) -> Self:
-            """Reject unknown parameters, and suggest the nearest known one."""
-            known = signature(cls.__init__).parameters
-            for name in () if any(one.kind is Parameter.VAR_KEYWORD for one in known.values()) else named:
-                if name not in known:
-                    near = get_close_matches(name, known, n=1)
-                    hint = f"Did you mean {near[0]}?" if near else f"The parameters are {', '.join([*known][1:])}."
-                    raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}.", hint=hint)
-            return super().__new__(cls)
 
     def run(self) -> None:
         """Join the system in reach and serve until SIGTERM.

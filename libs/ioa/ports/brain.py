@@ -58,14 +58,10 @@ class NobodyFits:
 
     Attributes:
         nearest: Lines for the user about the nearest agents; empty if unknown.
-        searched: The searched needs, if the answer depends on their hits only.
-        found: The agents that they found.
     """
 
     needs: tuple[str, ...]
     nearest: str = ""
-    searched: tuple[str, ...] = field(default=(), compare=False)
-    found: frozenset[AgentId] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -74,14 +70,12 @@ class Mission:
 
     Attributes:
         meter: Counts the cost of the decision.
-        before: The brain's last answer for the same mission; None at the first call.
     """
 
     text: str
     inputs: tuple[Artifact, ...]
     me: AgentCard
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
-    before: NobodyFits | None = None
 
 
 @dataclass(frozen=True)
@@ -113,13 +107,11 @@ class TeamLaunch:
 
     Attributes:
         members: The invited agents, without the owner.
-        in_doubt: No member surely fits. An agent that has just started searches again first, because others may register soon.
         cast: Agents found for roles of the goal's team that name a need.
     """
 
     members: tuple[AgentId, ...]
     plan: tuple[PlannedTask, ...] = ()
-    in_doubt: bool = False
     cast: tuple[Casting, ...] = ()
 
 

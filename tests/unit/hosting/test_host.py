@@ -17,7 +17,6 @@ from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
-from ioa.hosting.agent import Agent, ModelAgent
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host, in_sandbox
 from ioa.hosting.loading import load_agent
@@ -136,12 +135,3 @@ def test_error_of_an_authors_file_names_its_lines(tmp_path: Path) -> None:
     lines = told.value.message.splitlines()
     assert (len(lines) <= 10, lines[-1]) == (True, "ZeroDivisionError: division by zero")
     assert [line.split('"')[1] for line in lines if line.startswith('  File "')] == [str(file), str(file)]
-
-
-@pytest.mark.parametrize("kind", [Agent, ModelAgent])
-def test_unknown_parameter_of_an_agent_is_rejected_with_a_suggestion(kind: type[Agent]) -> None:
-    """The error names the class that the author wrote and the nearest parameter."""
-    misspelled = {"exmples": ["say hello"]}
-    with pytest.raises(InvalidInputError, match=f"{kind.__name__} has no parameter 'exmples'") as caught:
-        kind("greeter", "Greets", **misspelled)  # type: ignore[arg-type]
-    assert caught.value.hint == "Did you mean examples?"

@@ -15,7 +15,7 @@ from ioa.foreign_text import fenced
 from ioa.group.charter import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.agents.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits
+from ioa.protocol.agents.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 
@@ -26,6 +26,7 @@ _MAX_CALLS = 10
 _CLOSED = "The searches are used up: launch, or report that no agent fits."
 _MAX_CONTACTS = 10
 _MAX_NEED_BYTES = 600
+_MAX_SHOWN_CHARS = 500
 
 
 @dataclass
@@ -60,24 +61,21 @@ class Findings:
 async def form_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> TeamLaunch | NobodyFits:
     """Form a team for a mission.
 
-    The mission's own words are searched first. If no agent fitted a moment ago, the model is asked again only if the same searches
-    find other agents.
+    The mission's own words are searched first.
 
     Raises:
         NoUsableAnswerError: The model failed before it launched.
         UnavailableError: Discovery does not answer.
     """
-    findings, contacts, before = Findings(mission, tools), await tools.contacts(), mission.before
-    searched = before.searched if before else ()
-    await findings.search(searched or [mission.text.strip()[:MAX_NEED_CHARS]])
-    if before and searched and before.found == findings.cards.keys():
-        return before
+    findings, contacts = Findings(mission, tools), await tools.contacts()
+    await findings.search([mission.text.strip()[:MAX_NEED_CHARS]])
     calls_left = _MAX_CALLS - 1
     while isinstance(step := await _next_step(findings, contacts, calls_left, adviser), SearchClient):
         await findings.search(step.needs)
         calls_left -= 1
     if isinstance(step, ReportNobodyFits):
-        return _no_agent_fits(step, findings)
+        needs = tuple(filter(None, map(str.strip, step.needs))) or (mission.text[:_MAX_SHOWN_CHARS],)
+        return NobodyFits(needs, step.why.strip())
     found = [one for one in findings.cards if one in step.members and one != mission.me.agent_id]
     return TeamLaunch(tuple(found[: MAX_MEMBERS - 1]))
 
@@ -129,19 +127,3 @@ def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
     facts += ["offline"] if not hit.online else []
     return f"{about}\n  {' · '.join(facts)}"
-
-
-def _no_agent_fits(report: ReportNobodyFits, findings: Findings) -> NobodyFits:
-    """Return the needs, the model's reason, and the agent nearest to each search, in sentences."""
-    why = report.why.strip()
-    sentences = [f"{why}{'' if why.endswith(('.', '!', '?', '。')) else '.'}"] if why else []
-    for hits in findings.found:
-        if hits.hits:
-            best = max(hits.hits, key=lambda hit: hit.similarity)
-            sentences.append(
-                f"Nearest to “{hits.need.text}” is {best.card.agent_id} (similarity {best.similarity:.2f}), "
-                f"which does such as “{best.matched_example or best.card.description}”."
-            )
-    needs = tuple(filter(None, map(str.strip, report.needs))) or (findings.mission.text[:500],)
-    searched = tuple(dict.fromkeys(hits.need.text for hits in findings.found))[:MAX_NEEDS]
-    return NobodyFits(needs, " ".join(sentences), searched=searched, found=frozenset(findings.cards))

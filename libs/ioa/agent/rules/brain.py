@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items
+from ioa.agent.rules.conclusion import advice, conclude, conclude_policy, concluded_items
 from ioa.agent.rules.list_plan import ListItem, parse_list
 from ioa.agent.rules.matching import build_team, match_agents
-from ioa.agent.rules.rejection import advice
 from ioa.agent.rules.turns import next_utterance
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.state import Gathering
-from ioa.ports.brain import Mission, NobodyFits, NoFiles, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 
@@ -44,7 +43,7 @@ class RuleBrain:
         if not unserved:
             return build_team(matches, mission.me.agent_id)
         nearest = [card for match in unserved for card in match.found]
-        lines = await advice(nearest, mission.inputs, NoFiles(), self._left_out)
+        lines = advice(nearest, self._left_out)
         return NobodyFits(tuple(match.item.text for match in unserved), "\n".join(lines))
 
     async def speak(self, view: TurnView) -> Utterance:
@@ -64,8 +63,7 @@ class RuleBrain:
         asked = dict.fromkeys(task.spec.assignee for item in missing for task in item.attempts)
         cards = {card.agent_id: card for card in view.charter.team_members}
         left_out = self._left_out if any(item.is_declined for item in missing) else ""
-        lines = await advice([cards[agent] for agent in asked if agent in cards], view.charter.inputs, view.files, left_out)
-        return conclude(view, items, lines)
+        return conclude(view, items, advice([cards[agent] for agent in asked if agent in cards], left_out))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Open a nested group for the list within a task; its results are the task's result.

@@ -10,10 +10,13 @@ from ioa.agent.rules.progress import PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
 from ioa.group.charter import PlannedTask
 from ioa.ports.brain import TaskRecord, WholeConclusion
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
 
 _MAX_TITLE_CHARS, _MAX_REASON_CHARS, _MAX_BRIEF_REASONS = 90, 300, 2
+_MAX_LIST_LINES = 3
+"""Maximum lines of an example, because the message for a rejected goal has at most eight lines."""
 _NOT_STARTED = "no agent could start it"
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
@@ -26,6 +29,14 @@ def concluded_items(view: TurnView) -> Sequence[PlanItem]:
     if (items := plan_progress(view)) is not None:
         return items
     return [PlanItem(_planned(task.spec), (task,)) for task in view.tasks]
+
+
+def advice(cards: Sequence[AgentCard], left_out: str) -> list[str]:
+    """Return lines for a rejected goal: an example of the nearest agent that can be a goal, and the agents that do not run."""
+    examples = (example for card in cards for example in card.examples if has_items(example) or "#" not in example)
+    works = next(examples, "").splitlines()[:_MAX_LIST_LINES]
+    lines = ["This works, with your own words in place of those in capitals:", *works] if works else []
+    return [*lines, f"Not running: {left_out}"] if left_out else lines
 
 
 def conclude(view: TurnView, items: Sequence[PlanItem], advice: Sequence[str] = ()) -> WholeConclusion:

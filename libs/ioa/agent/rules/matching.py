@@ -25,7 +25,6 @@ class ItemMatch(NamedTuple):
     item: ListItem
     found: Sequence[AgentCard]
     agents: Sequence[AgentCard]
-    is_sure: bool
 
 
 async def match_agents(items: Sequence[ListItem], tools: TeamTools) -> list[ItemMatch]:
@@ -37,19 +36,17 @@ async def match_agents(items: Sequence[ListItem], tools: TeamTools) -> list[Item
         for hit in found.hits:
             if hit.similarity >= THRESHOLD or hit.card.declines:
                 agents.setdefault(hit.card.pool, hit.card)
-        is_sure = any(hit.similarity >= THRESHOLD for hit in found.hits)
-        matches.append(ItemMatch(item, [hit.card for hit in found.hits], [*agents.values()][:MAX_CANDIDATES], is_sure))
+        matches.append(ItemMatch(item, [hit.card for hit in found.hits], [*agents.values()][:MAX_CANDIDATES]))
     return matches
 
 
 def build_team(matches: Sequence[ItemMatch], owner: AgentId) -> TeamLaunch:
     """Return the team of these tasks' agents, and its plan."""
     plan = []
-    for number, (item, _, (first, *others), _) in enumerate(matches, 1):
+    for number, (item, _, (first, *others)) in enumerate(matches, 1):
         uses = tuple(TaskId(f"t{use + 1}") for use in item.uses)
         stand_ins = tuple(card.agent_id for card in others)
         task_id = TaskId(f"t{number}")
         plan.append(PlannedTask(task_id=task_id, assignee=first.agent_id, others=stand_ins, task_desc=item.text, uses=uses))
     members = dict.fromkeys([*(task.assignee for task in plan), *(agent for task in plan for agent in task.others)])
-    in_doubt = not all(match.is_sure for match in matches)
-    return TeamLaunch(tuple(agent for agent in members if agent != owner), tuple(plan), in_doubt)
+    return TeamLaunch(tuple(agent for agent in members if agent != owner), tuple(plan))
