@@ -12,7 +12,6 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.running_task import no_model
 from ioa.hosting.configured_model import model_of
-from ioa.runtime.known_settings import variable
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
@@ -43,8 +42,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
     Raises:
         InvalidInputError: An agent that needs a model has none, or a setting is malformed; the message names it.
     """
-    rules = Mind(RuleBrain(left_out=environment.get(variable("left_out"), "")))
-    opened: list[tuple[ModelSettings | None, Mind]] = [(None, rules)]
+    opened: list[tuple[ModelSettings | None, Mind]] = [(None, Mind(RuleBrain()))]
     minds: list[Mind] = []
     async with AsyncExitStack() as stack:
         for agent in agents:

@@ -25,9 +25,6 @@ class WorkerSettings(ProcessSettings):
         gt=timedelta(0),
         description="timeout of a task without one of its own; no timeout by default",
     )
-    left_out: str = Field(
-        default="", description="agents of the pool that do not run, with the reasons, for rejected goals; set by `ioa up`"
-    )
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent remembers messages of groups that have ended"
     )

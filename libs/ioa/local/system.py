@@ -222,7 +222,7 @@ def gateway_environment(port: int) -> dict[str, str]:
 
 def _agents(pool: Pool, data_dir: Path) -> Iterator[Program]:
     """Yield the process of the agents that share one, and the processes of the others."""
-    common = {"IOA_AGENT_DATA": str(data_dir / "agents"), variable("left_out"): "; ".join(pool.left_out)}
+    common = {"IOA_AGENT_DATA": str(data_dir / "agents")}
     shared = [agent.target for agent in pool.agents if not agent.has_own_process for _ in range(agent.replicas)]
     if shared:
         yield Program(AGENTS, "ioa.hosting", shared, common)

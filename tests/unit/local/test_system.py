@@ -26,7 +26,7 @@ def test_agents_share_a_process_unless_they_request_their_own() -> None:
         )
     )
     programs = {program.name: (program.arguments, program.env or {}) for program in _agents(pool, Path("data"))}
-    data = {"IOA_AGENT_DATA": "data/agents", "IOA_LEFT_OUT": ""}
+    data = {"IOA_AGENT_DATA": "data/agents"}
     assert programs == {
         "agents": (["a.py:agent", "a.py:agent", "b.py:agent"], data),
         "agent-c-agent-0": (["c.py:agent"], data | {"IOA_REPLICA": "0"}),

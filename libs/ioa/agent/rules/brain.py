@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.rules.conclusion import advice, conclude, conclude_policy, concluded_items
+from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items, example_of
 from ioa.agent.rules.list_plan import ListItem, parse_list
 from ioa.agent.rules.matching import build_team, match_agents
 from ioa.agent.rules.turns import next_utterance
@@ -18,14 +18,7 @@ _RULES = DecidedBy(kind="rules")
 
 
 class RuleBrain:
-    """Coordinate agents without a language model. It stores nothing.
-
-    Args:
-        left_out: The agents of this installation that do not run, with the reasons, in one line for the user.
-    """
-
-    def __init__(self, left_out: str = "") -> None:
-        self._left_out = left_out
+    """Coordinate agents without a language model. It stores nothing."""
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Search the agents for each task of a goal.
@@ -43,8 +36,7 @@ class RuleBrain:
         if not unserved:
             return build_team(matches, mission.me.agent_id)
         nearest = [card for match in unserved for card in match.found]
-        lines = advice(nearest, self._left_out)
-        return NobodyFits(tuple(match.item.text for match in unserved), "\n".join(lines))
+        return NobodyFits(tuple(match.item.text for match in unserved), "\n".join(example_of(nearest)))
 
     async def speak(self, view: TurnView) -> Utterance:
         """Assign the tasks that are ready, wait for the open ones, or conclude; questions to several members are passed."""
@@ -62,8 +54,7 @@ class RuleBrain:
         missing = [item for item in items if not item.done]
         asked = dict.fromkeys(task.spec.assignee for item in missing for task in item.attempts)
         cards = {card.agent_id: card for card in view.charter.team_members}
-        left_out = self._left_out if any(item.is_declined for item in missing) else ""
-        return conclude(view, items, advice([cards[agent] for agent in asked if agent in cards], left_out))
+        return conclude(view, items, example_of([cards[agent] for agent in asked if agent in cards]))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Open a nested group for the list within a task; its results are the task's result.

@@ -31,12 +31,11 @@ def concluded_items(view: TurnView) -> Sequence[PlanItem]:
     return [PlanItem(_planned(task.spec), (task,)) for task in view.tasks]
 
 
-def advice(cards: Sequence[AgentCard], left_out: str) -> list[str]:
-    """Return lines for a rejected goal: an example of the nearest agent that can be a goal, and the agents that do not run."""
+def example_of(cards: Sequence[AgentCard]) -> list[str]:
+    """Return the lines of the first example of the nearest agent that can be a goal: a list, or a task that uses no result."""
     examples = (example for card in cards for example in card.examples if has_items(example) or "#" not in example)
-    works = next(examples, "").splitlines()[:_MAX_LIST_LINES]
-    lines = ["This works, with your own words in place of those in capitals:", *works] if works else []
-    return [*lines, f"Not running: {left_out}"] if left_out else lines
+    lines = next(examples, "").splitlines()[:_MAX_LIST_LINES]
+    return ["This works, with your own words in place of those in capitals:", *lines] if lines else []
 
 
 def conclude(view: TurnView, items: Sequence[PlanItem], advice: Sequence[str] = ()) -> WholeConclusion:

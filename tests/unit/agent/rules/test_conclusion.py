@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.conclusion import conclude_policy
 from ioa.group.charter import PlannedTask
 from ioa.ports.brain import WholeConclusion
@@ -66,11 +65,10 @@ async def test_agent_that_tried_is_quoted_before_agents_that_declined() -> None:
     assert conclusion.reason is Reason.FAILED
 
 
-async def test_rejected_goal_shows_an_example_of_the_nearest_agent_in_eight_lines() -> None:
+async def test_rejected_goal_shows_an_example_of_the_nearest_agent() -> None:
     """It is the first example of the agent that gave the first reason; an example that needs a result is no goal."""
     members = [card("a", examples=("chart of #1", EXAMPLE)), card("b", examples=("greet Ada",))]
     play = GroupPlay(charter_of([planned("t1", "a", "sumz", others=("b",))], members))
-    play.brain = RuleBrain(left_out="runner (needs --allow-code)")
     conclusion = await concluded(play, dict.fromkeys("ab", "Write sum of …"), declining="ab")
     assert conclusion.reason is Reason.NO_AGENT
     assert conclusion.content.splitlines() == [
@@ -79,7 +77,6 @@ async def test_rejected_goal_shows_an_example_of_the_nearest_agent_in_eight_line
         "- b: Write sum of …",
         "This works, with your own words in place of those in capitals:",
         *EXAMPLE.splitlines(),
-        "Not running: runner (needs --allow-code)",
     ]
 
 

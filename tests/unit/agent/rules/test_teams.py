@@ -19,7 +19,7 @@ ME = card("me", "greets people")
 CSV = card("csv", "computes sums", examples=("sum of NUMBER by COLUMN",))
 CHART = card("chart", "draws charts", declines=True)
 DESK = card("desk", "prepares briefings", examples=("Lagebericht:\n- a\n- b of #1",))
-BRAIN = RuleBrain(left_out="python-runner (needs --allow-code)")
+BRAIN = RuleBrain()
 
 
 AGENTS = (
@@ -81,12 +81,11 @@ async def test_replica_is_no_stand_in() -> None:
     assert [(task.assignee, task.others) for task in team.plan] == [("a-1", ("b",))]
 
 
-async def test_goal_without_a_fitting_agent_names_the_task_and_the_agents_left_out() -> None:
+async def test_goal_without_a_fitting_agent_names_the_task() -> None:
     """No task starts if an item has no agent."""
     team = await BRAIN.form_team(mission("1. Summe\n2. paint the fence"), Found(AGENTS[:2]))
     assert isinstance(team, NobodyFits)
     assert team.needs == ("paint the fence",)
-    assert team.nearest.splitlines()[-1] == "Not running: python-runner (needs --allow-code)"
 
 
 async def test_wrong_reference_is_rejected_before_any_search() -> None:
