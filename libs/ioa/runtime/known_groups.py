@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,7 +11,6 @@ from ioa.group.events import GroupLaunched, Unheard
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.policy import Policy
-from ioa.runtime.priority_lock import PriorityLock
 
 _MAX_GROUPS = 4_096
 
@@ -26,7 +26,7 @@ class KnownGroup:
         armed: The earliest scheduled timer.
     """
 
-    lock: PriorityLock = field(default_factory=PriorityLock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     head: StoredEntry | None = None
     policy: Policy | None = None
     armed: datetime | None = None

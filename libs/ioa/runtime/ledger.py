@@ -112,7 +112,7 @@ class GroupLedger:
         self._latest = clock.now()
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
-        """Append an event of the control plane and carry out its effects. It precedes messages that wait for the group.
+        """Append an event of the control plane and carry out its effects.
 
         Args:
             comm_id: The group.
@@ -123,7 +123,7 @@ class GroupLedger:
             PayloadTooLargeError: The entry does not fit into one message; nothing is appended.
             UnavailableError: The log does not answer. The event may have been appended, and may be sent again.
         """
-        return await self._append_and_perform(comm_id, event, urgent=True)
+        return await self._append_and_perform(comm_id, event)
 
     async def abandon(self, goal: GoalName, by: AgentId, reason: Reason, content: str, **more: object) -> None:
         """End a goal without a group, or with `comm_id` and `parent` a task without a nested group.
@@ -174,7 +174,7 @@ class GroupLedger:
         group = self._known.of(comm_id)
         head = group.head
         if head is None:
-            async with group.lock.held():
+            async with group.lock:
                 head = group.head or await self._log.last(comm_id)
                 group.remember(head)
         return head
@@ -217,7 +217,7 @@ class GroupLedger:
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Schedule the group's next deadline again."""
         group = self._known.of(comm_id)
-        async with group.lock.held(urgent=True):
+        async with group.lock:
             group.armed = None
             await self._schedule(comm_id, group, state)
 
@@ -264,15 +264,13 @@ class GroupLedger:
 
     async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
         try:
-            await self._append_and_perform(comm_id, event, urgent=True)
+            await self.record(comm_id, event)
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
 
-    async def _append_and_perform(
-        self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False
-    ) -> Recorded:
+    async def _append_and_perform(self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None) -> Recorded:
         group = self._known.of(comm_id)
-        async with group.lock.held(urgent=urgent):
+        async with group.lock:
             recorded, effects = await self._append(comm_id, group, what, asked_by)
         if effects or recorded.state.phase.is_terminal:
             await self.perform(effects, recorded.state)
