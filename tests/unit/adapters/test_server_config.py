@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ioa.adapters.nats.auth import roles
 from ioa.adapters.nats.auth.roles import Service, account_name, of_agent, of_service, of_user, read_tenant
 from ioa.adapters.nats.auth.server_config import AccountLimits, User, authorization
-from ioa.adapters.nats.delivery.work_queue import _PULL
+from ioa.adapters.nats.delivery.work_queue import _PULL_SECONDS
 from ioa.adapters.nats.requests.request import SEARCH_TIMEOUT
 from ioa.adapters.nats.wire.embedded_server import MAX_SUBSCRIBED_PARTS
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
@@ -41,7 +41,7 @@ def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:
     accounts = json.loads(authorization([User("KEY", "ada", ADA)]))["accounts"]
     exported = [one for one in accounts["IOA"]["exports"] if "service" in one]
     assert {one["response_threshold"] for one in exported} == {"16s"}
-    assert max(_PULL, SEARCH_TIMEOUT) < timedelta(seconds=16)
+    assert max(timedelta(seconds=_PULL_SECONDS), SEARCH_TIMEOUT) < timedelta(seconds=16)
     (pulls,) = (one for one in exported if one["service"] == f"{roles.PULLS}*")
     assert "response_type" not in pulls, "all that have been answered would be kept as well"
 

@@ -3,30 +3,28 @@
 A message whose processing fails is delivered again after a growing delay: without limit if a dependency was unavailable, since
 accepted messages must not be lost. After five other failures in a process the message is poison: it becomes a dead letter and
 leaves the queue. The server's count of deliveries is not used, because it includes deliveries that an outage has ended.
-
-A pull request that may be lost is sent again: after a reconnect, and when no reply has arrived in time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.api import Header
+from nats.js import JetStreamContext
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.streams.topology import ACK_WAIT
 from ioa.adapters.nats.wire.connection import until_connected
-from ioa.adapters.nats.wire.subscriptions import MessageSink, at_renewal
+from ioa.adapters.nats.wire.subscriptions import until_renewal
 from ioa.concurrency import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters
@@ -35,12 +33,8 @@ from ioa.protocol.operation.dead_letters import DeadReason
 MAX_FAILURES = 5
 """Failures of a message in a process after which it becomes a dead letter; unavailable dependencies do not count."""
 
-_PULL, _LATE = timedelta(seconds=5), timedelta(seconds=1)
-"""Time after which the server ends a pull request, and time after which its reply is lost."""
-_NEXT = "$JS.API.CONSUMER.MSG.NEXT"
-_REQUEST = json.dumps({"batch": 1, "expires": _PULL // timedelta(microseconds=1) * 1_000}).encode()
-_EXPIRED = "408"
-"""Status of a pull request that the server has ended."""
+_PULL_SECONDS = 5.0
+"""Time after which a pull request is sent again, since it may be lost."""
 _RETRY_AFTER = timedelta(seconds=1)
 _MAX_RETRY_AFTER = timedelta(seconds=30)
 _MAX_COUNTED = 10_000
@@ -110,70 +104,30 @@ async def consume(client: Client, stream: str, durable: str, work: Work, *, set_
     async with TaskGroup() as group, _open_pulls(client, stream, durable) as pulls:
         while True:
             await slots.acquire()
-            group.create_task(process(await pulls.next()))
+            group.create_task(process(await _next(client, pulls)))
 
 
 @asynccontextmanager
-async def _open_pulls(client: Client, stream: str, durable: str) -> AsyncIterator[_Pulls]:
-    pulls = _Pulls(client, f"{_NEXT}.{stream}.{durable}", client.new_inbox())
-    subscription = await client.subscribe(pulls.inbox, future=MessageSink(pulls.receive))
+async def _open_pulls(client: Client, stream: str, durable: str) -> AsyncIterator[JetStreamContext.PullSubscription]:
+    pulls = await client.jetstream().pull_subscribe_bind(durable, stream)
     try:
-        with at_renewal(client, pulls.end_wait):
-            yield pulls
+        yield pulls
     finally:  # otherwise the server delivers to the last pull request
         with suppress(nats.errors.Error, OSError):
-            await subscription.unsubscribe()
-        for message in pulls.arrived:
-            await _give_back(message, None)
+            await pulls.unsubscribe()
 
 
-class _Pulls:
-    """Pull requests to a consumer, each for one message. After a reconnect and a timeout the request is sent again.
-
-    Replies, which are messages and statuses that end a request, arrive on `inbox`.
-    """
-
-    def __init__(self, client: Client, subject: str, inbox: str) -> None:
-        self._client = client
-        self._subject = subject
-        self.inbox = inbox
-        self.arrived: list[Msg] = []
-        self._wait: asyncio.Future[None] | None = None
-
-    def receive(self, reply: Msg) -> None:
-        """Receive a reply."""
-        self.arrived.append(reply)
-        self.end_wait()
-
-    def end_wait(self) -> None:
-        """End the wait for a reply."""
-        if self._wait is not None and not self._wait.done():
-            self._wait.set_result(None)
-
-    async def next(self) -> Msg:
-        """Wait for a message."""
-        loop = asyncio.get_running_loop()
-        while True:
-            while self.arrived:
-                reply = self.arrived.pop(0)
-                if (status := (reply.headers or {}).get(Header.STATUS)) is None:
-                    return reply
-                if status != _EXPIRED:
-                    await self._pause(f"{status} {(reply.headers or {}).get(Header.DESCRIPTION, '')}")
-            await until_connected(self._client)
-            self._wait = loop.create_future()
-            timer = loop.call_later((_PULL + _LATE).total_seconds(), self.end_wait)
-            try:
-                await self._client.publish(self._subject, _REQUEST, reply=self.inbox)
-                await self._wait
-            except (nats.errors.Error, OSError) as error:
-                await self._pause(reason_of(error))
-            finally:
-                timer.cancel()
-
-    async def _pause(self, error: str) -> None:
-        _log.warning("pull_failed", error=error)
-        await asyncio.sleep(_RETRY_AFTER.total_seconds())
+async def _next(client: Client, pulls: JetStreamContext.PullSubscription) -> Msg:
+    """Wait for a message; send the pull request again after its end and after a reconnect."""
+    while True:
+        try:
+            await until_connected(client)
+            with until_renewal(client) as waits:
+                [message] = await waits.next(partial(pulls.fetch, timeout=_PULL_SECONDS))
+                return message
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("pull_failed", error=reason_of(error))
+            await asyncio.sleep(_RETRY_AFTER.total_seconds())
 
 
 class _Worker:
