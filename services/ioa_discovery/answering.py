@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 
+from ioa.adapters.nats.requests.request import SEARCH_TIMEOUT
 from ioa.adapters.nats.requests.service import Handler, ServiceEndpoint, answer, answer_agent, open_service
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
@@ -100,6 +101,7 @@ async def open_answering(
                 (subjects.any_agent(subjects.SEARCH), subjects.any_user(subjects.SEARCH), subjects.GROUP_SEARCH),
                 answer_search(searcher),
                 cost=_SEARCH_COST,
+                timeout=SEARCH_TIMEOUT,
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             ServiceEndpoint(

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
-from ioa.adapters.nats.requests.request import NatsDiscovery
+from ioa.adapters.nats.requests.request import FILE_TIMEOUT, NatsDiscovery
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_caller, open_service
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
@@ -154,7 +154,7 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
     upload = answer_caller(PutUpload, files.put_upload, subjects.parse_owner)
     put, get = answer_agent(PutFile, files.put, lambda asked: asked.agent_id), answer(GetFile, files.get)
-    of_file = partial(ServiceEndpoint, cost=_FILE_COST)
+    of_file = partial(ServiceEndpoint, cost=_FILE_COST, timeout=FILE_TIMEOUT)
     return [
         of_file("file", subjects.any_agent(subjects.GET_FILE), get, max_bytes=MAX_ASKING_BYTES),
         of_file("get", subjects.any_user(subjects.GET_UPLOAD), get, max_bytes=MAX_ASKING_BYTES),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ioa.adapters.nats.delivery.delivery import NatsProgress
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
+from ioa.adapters.nats.requests.request import SAY_TIMEOUT
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.subscriptions import at_renewal
@@ -50,6 +51,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             router.say,
             queue_key=subjects.group_of_say,
             max_bytes=MAX_PAYLOAD_BYTES,
+            timeout=SAY_TIMEOUT,
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]
         with at_renewal(client, sweep.request):

@@ -247,8 +247,8 @@ async def test_exempt_caller_has_no_rate_limit(client: Client) -> None:
             await requester.request("ioa.v1.user.ada.test.echo", Echo(text=""), Echo, timeout=SOON)
 
 
-async def test_request_is_dropped_after_its_callers_timeout(client: Client) -> None:
-    """A request that waited longer than its caller is not handled; one whose caller waits is."""
+async def test_request_is_dropped_after_the_timeout(client: Client) -> None:
+    """A request that waited longer than the timeout of its endpoint is not handled; a newer one is."""
     held = Held()
 
     def dropped() -> float:
@@ -258,7 +258,7 @@ async def test_request_is_dropped_after_its_callers_timeout(client: Client) -> N
     limits = ServiceLimits(max_concurrent=1)
     async with (
         asyncio.TaskGroup() as group,
-        serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=limits) as requester,
+        serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held), timeout=SOON), limits=limits) as requester,
     ):
         first = group.create_task(requester.request(SUBJECT, Echo(text="first"), Echo))
         await heard(client)
@@ -329,23 +329,8 @@ async def test_service_stops_while_the_server_is_away(client: Client, nats_serve
     assert not client.is_connected
 
 
-async def test_idempotent_request_is_sent_again_when_the_reply_is_lost(client: Client) -> None:
-    """An idempotent request is sent a second time after a tenth of the timeout; each states its own timeout."""
-    timeouts = list[str]()
-
-    async def answer_second(message: Msg) -> None:
-        timeouts.append((message.headers or {})["Ioa-Timeout"])
-        if len(timeouts) == 2:
-            await message.respond(encode(Echo(text="it")))
-
-    await client.subscribe(SUBJECT, cb=answer_second)
-    request = NatsRequester(client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON, is_repeatable=True)
-    assert await request == Echo(text="it")
-    assert timeouts == ["20", "180"]
-
-
-async def test_other_request_is_sent_once(client: Client) -> None:
-    """A request that is not idempotent is sent once."""
+async def test_request_is_sent_once(client: Client) -> None:
+    """A request without a reply is not repeated."""
     received = list[Msg]()
     await client.subscribe(SUBJECT, future=MessageSink(received.append))
     with pytest.raises(UnavailableError, match="did not answer"):

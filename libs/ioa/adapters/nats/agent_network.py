@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
-from ioa.adapters.nats.requests.request import DEFAULT_TIMEOUT, FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
+from ioa.adapters.nats.requests.request import DEFAULT_TIMEOUT, FILE_TIMEOUT, SAY_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
 from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.adapters.nats.wire.subscriptions import MessageSink, at_renewal
@@ -50,8 +50,6 @@ from ioa.protocol.setup.files import FilePiece, GetFile, PutFile, PutStanding, S
 
 _RENEW_TIMEOUT = timedelta(seconds=2)
 """Two attempts and the time between two renewals are shorter than a lease."""
-_SAY_TIMEOUT = timedelta(seconds=2)
-"""Short, because a message can be sent again at any time, and its group waits for it."""
 _KEY_HINT = (
     "A key is made for one agent: a replica's (writer-0) is for `ioa agent run --replica 0`, a token for the agent and the pool of"
     " its claim, any other for an agent whose card has the name that `ioa credentials create --pool` was given."
@@ -95,10 +93,9 @@ class NatsAgentNetwork:
         reply: type[Reply],
         *,
         timeout: timedelta = DEFAULT_TIMEOUT,
-        is_repeatable: bool = False,
     ) -> Reply:
         subject = subjects.agent(self._pool(agent_id), agent_id, request)
-        return await self._requester.request(subject, payload, reply, timeout=timeout, is_repeatable=is_repeatable)
+        return await self._requester.request(subject, payload, reply, timeout=timeout)
 
     async def register(self, request: Register) -> Lease:
         """Store the card, take a lease, and open the inbox for pushes.
@@ -134,7 +131,7 @@ class NatsAgentNetwork:
         """Search for agents; `by` names the agent that searches."""
         if search.by is None:
             raise InvalidInputError("The search names no agent.", hint="Set `by` to the id of the agent that searches.")
-        return await self._ask(search.by, subjects.SEARCH, search, SearchResult, timeout=SEARCH_TIMEOUT, is_repeatable=True)
+        return await self._ask(search.by, subjects.SEARCH, search, SearchResult, timeout=SEARCH_TIMEOUT)
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Report the outcomes of tasks to discovery."""
@@ -142,7 +139,7 @@ class NatsAgentNetwork:
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group."""
-        return await self._ask(request.owner, subjects.LAUNCH, request, GroupSnapshot, is_repeatable=True)
+        return await self._ask(request.owner, subjects.LAUNCH, request, GroupSnapshot)
 
     async def invite(self, request: InviteMember) -> Accepted | Rejected:
         """Add an agent to a group."""
@@ -154,11 +151,11 @@ class NatsAgentNetwork:
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """List the open groups of the agent."""
-        return await self._ask(request.agent_id, subjects.MEMBERSHIPS, request, OpenMemberships, is_repeatable=True)
+        return await self._ask(request.agent_id, subjects.MEMBERSHIPS, request, OpenMemberships)
 
     async def sync(self, request: Sync) -> Entries:
         """Read a page of a group's log."""
-        return await self._ask(request.agent_id, subjects.SYNC, request, Entries, is_repeatable=True)
+        return await self._ask(request.agent_id, subjects.SYNC, request, Entries)
 
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the router that pushed the group's last entry, or to any router if that one does not answer.
@@ -185,7 +182,7 @@ class NatsAgentNetwork:
         return await self._say(subjects.say(pool, header.sender, header.comm_id), message)
 
     async def _say(self, subject: str, message: Message) -> Accepted | Rejected:
-        return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
+        return (await self._requester.request(subject, message, SayReply, timeout=SAY_TIMEOUT)).answer
 
     @asynccontextmanager
     async def inbox(self, agent_id: AgentId, receive: Callable[[SequencedEntry], None]) -> AsyncIterator[None]:

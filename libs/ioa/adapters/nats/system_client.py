@@ -137,7 +137,7 @@ class NatsSystemClient:
         """Send a read request (`ioa.protocol.setup.reads`)."""
         reader = await self._reader()
         subject = subjects.reader(reader.user, request) if reader.reads_all else subjects.user(reader.user, request)
-        return await self._requester.request(subject, asked, reply, is_repeatable=True)
+        return await self._requester.request(subject, asked, reply)
 
     async def _ask(self, request: str, asked: Model, reply: type[Reply], *, timeout: timedelta = DEFAULT_TIMEOUT) -> Reply:
         """Send a request as the user."""

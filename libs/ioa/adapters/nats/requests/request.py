@@ -24,16 +24,16 @@ from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode
 from ioa.protocol.model import Model
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
-"""How long a caller waits for a reply by default. A request with another timeout has a header with it."""
+"""How long a caller waits for a reply by default."""
+SAY_TIMEOUT = timedelta(seconds=2)
+"""Short, because a message can be sent again at any time, and its group waits for it."""
 SEARCH_TIMEOUT = FILE_TIMEOUT = timedelta(seconds=15)
 """Timeouts of searches and of pieces of files, the longest ones: nats-server keeps the route of a reply until then."""
 REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Histogram buckets of request durations, in seconds."""
-_FIRST_PART = 0.1
-"""Part of the timeout after which an idempotent request is sent again: nats-server loses replies while it reloads."""
 _DEFAULT_RETRY_AFTER = timedelta(seconds=1)
-_HINT_HEADER, _RETRY_AFTER_HEADER, _TIMEOUT_HEADER = "Ioa-Hint", "Ioa-Retry-After", "Ioa-Timeout"
-"""Headers: the hint of an error, and milliseconds until a retry and until a timeout."""
+_HINT_HEADER, _RETRY_AFTER_HEADER = "Ioa-Hint", "Ioa-Retry-After"
+"""Headers: the hint of an error, and milliseconds until a retry."""
 _MAX_HEADER_CHARS = 2_000
 NOT_PERMITTED_HINT = (
     "IOA_NATS_SEED names the key in use. Users, observers and admins list agents and services, users and admins read goals,"
@@ -57,9 +57,7 @@ class NatsRequester:
         self._client = client
         self._timeout = timeout
 
-    async def request(
-        self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None, is_repeatable: bool = False
-    ) -> Reply:
+    async def request(self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None) -> Reply:
         """Send a request and return the reply. If the service reports a rate limit, wait `retry_after` and retry.
 
         Args:
@@ -67,7 +65,6 @@ class NatsRequester:
             request: The payload.
             reply: The type of the reply.
             timeout: Time to wait for the reply, and until which rate-limited requests are retried. None: the requester's default.
-            is_repeatable: Whether the request is idempotent. Then it is sent a second time after a tenth of the timeout.
 
         Raises:
             UnavailableError: No service listens on the subject, or no reply arrived in time.
@@ -76,7 +73,7 @@ class NatsRequester:
         """
         kind, code, started = subjects.kind_of(subject), "ok", time.perf_counter()
         try:
-            message = await self._send_until_admitted(subject, encode(request), timeout or self._timeout, is_repeatable)
+            message = await self._send_until_admitted(subject, encode(request), timeout or self._timeout)
         except IoaError as error:
             code = row_of(error).wire_code
             raise
@@ -88,10 +85,10 @@ class NatsRequester:
             client_request_seconds.labels(kind).observe(time.perf_counter() - started)
         return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
 
-    async def _send_until_admitted(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
+    async def _send_until_admitted(self, subject: str, data: bytes, timeout: timedelta) -> Msg:
         deadline = time.monotonic() + timeout.total_seconds()
         while True:
-            message = await self._send_once(subject, data, timeout, is_repeatable)
+            message = await self._send_once(subject, data, timeout)
             error = read_error(message.headers or {})
             if error is None:
                 return message
@@ -100,13 +97,9 @@ class NatsRequester:
                 raise error
             await asyncio.sleep(pause)
 
-    async def _send_once(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
+    async def _send_once(self, subject: str, data: bytes, timeout: timedelta) -> Msg:
         try:
-            if is_repeatable:
-                with suppress(TimeoutError):
-                    return await self._exchange(subject, data, timeout * _FIRST_PART)
-                timeout *= 1 - _FIRST_PART
-            return await self._exchange(subject, data, timeout)
+            return await self._client.request(subject, data, timeout=timeout.total_seconds())
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"No service listens on {subject}.", hint="Is it running? Check with `ioa doctor`.") from None
         except nats.errors.MaxPayloadError:
@@ -116,10 +109,6 @@ class NatsRequester:
             raise NotPermittedError(denied, hint=NOT_PERMITTED_HINT) from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
-
-    async def _exchange(self, subject: str, data: bytes, timeout: timedelta) -> Msg:
-        headers = None if timeout == DEFAULT_TIMEOUT else {_TIMEOUT_HEADER: str(int(timeout.total_seconds() * 1_000))}
-        return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)
 
 
 class NatsDiscovery:
@@ -156,11 +145,3 @@ def read_error(headers: Mapping[str, str]) -> IoaError | None:
         with suppress(KeyError, ValueError, OverflowError):
             error.retry_after = timedelta(milliseconds=float(headers[_RETRY_AFTER_HEADER]))
     return error
-
-
-def read_timeout(headers: Mapping[str, str] | None) -> float:
-    """Return how many seconds a request's caller waits for the reply; the default if the header is missing or invalid."""
-    with suppress(KeyError, ValueError):
-        if (seconds := float((headers or {})[_TIMEOUT_HEADER]) / 1_000) >= 0:
-            return seconds
-    return DEFAULT_TIMEOUT.total_seconds()

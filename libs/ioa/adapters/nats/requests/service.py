@@ -27,7 +27,7 @@ from nats.micro.service import EndpointConfig
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.requests.rate_limit import RateLimit, RateLimiter
-from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
+from ioa.adapters.nats.requests.request import DEFAULT_TIMEOUT, REQUEST_BUCKETS, error_headers
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.concurrency import TaskGroup, heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, row_of
@@ -70,6 +70,7 @@ class ServiceEndpoint:
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
         cost: Cost of a request in the caller's token bucket.
         max_bytes: Largest request; a larger one is rejected unread.
+        timeout: How long callers wait for the reply; a request that has waited longer is dropped.
     """
 
     name: str
@@ -79,6 +80,7 @@ class ServiceEndpoint:
     queue_key: Callable[[str], str] | None = None
     cost: float = 1
     max_bytes: int = DEFAULT_MAX_BYTES
+    timeout: timedelta = DEFAULT_TIMEOUT
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -228,7 +230,7 @@ class _Dispatcher:
             await self._reject(endpoint, caller, message, error, "share")
             return
         try:
-            if self._now() - received_at <= read_timeout(message.headers):
+            if self._now() - received_at <= endpoint.timeout.total_seconds():
                 await self._respond(endpoint, caller, message)
             else:
                 requests.labels(endpoint.kind, "overdue").inc()

@@ -36,4 +36,4 @@ class NatsAuditTrail:
     async def page(self, *, limit: int, before: int | None = None) -> AuditPage:
         """Read the newest lines, or the newest lines before a number."""
         subject = subjects.auditor((await ask_caller(self._client)).name, subjects.AUDIT_PAGE)
-        return await self._requester.request(subject, ReadAudit(limit=limit, before=before), AuditPage, is_repeatable=True)
+        return await self._requester.request(subject, ReadAudit(limit=limit, before=before), AuditPage)
