@@ -59,7 +59,7 @@ def _picture(found: re.Match[str]) -> str:
 
 
 Tag = Literal[
-    "agent", "answer", "board", "brief", "call", "found", "goal", "inputs", "instructions",
+    "agent", "answer", "board", "brief", "call", "contacts", "found", "goal", "inputs", "instructions",
     "memory", "message", "need", "offer", "open_tasks", "part", "read", "refusals", "rejected", "result",
     "said", "task", "team", "votes",
 ]  # fmt: skip

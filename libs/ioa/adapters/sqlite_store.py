@@ -1,4 +1,4 @@
-"""An agent's memory in one SQLite file: task journal, session, proof, thoughts and passages.
+"""An agent's memory in one SQLite file: task journal, session, proof, contacts, thoughts and passages.
 
 The memory contains only data that no other component has; the groups' logs are in JetStream. Each call is one transaction, which a
 thread runs from beginning to end on a connection of its own: an idle agent has no open file, and a cancelled call leaves no open
@@ -23,6 +23,8 @@ from typing import Any, TypeVar
 import structlog
 
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.brain import Contact
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
@@ -35,6 +37,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE tasks (
   comm_id TEXT, launched REAL, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, launched, task_id)
 ) WITHOUT ROWID;
+CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
 CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
 CREATE TABLE passages (
   number INTEGER PRIMARY KEY, comm_id TEXT NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, at REAL NOT NULL, text TEXT NOT NULL,
@@ -169,6 +172,20 @@ class SqliteStore:
         )
         rows = await self._execute(found, query, user, most + len(shown))
         return [Passage(*row) for row in rows if (row[0], row[1]) not in shown][:most]
+
+    async def meet(self, met: Sequence[Contact]) -> None:
+        """Add the tasks that other agents did in a group."""
+        rows = [(one.card.agent_id, encode(one.card), one.tasks_done, one.tasks_failed) for one in met]
+        add = (
+            "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4)"
+            " ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4"
+        )
+        await self._run(lambda db: db.executemany(add, rows))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Return the agents that this agent gave tasks to, the most successful first."""
+        rows = await self._execute("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id")
+        return [Contact(decode(AgentCard, card), done, failed) for card, done, failed in rows]
 
     async def aclose(self) -> None:
         """Wait until the running call has ended."""

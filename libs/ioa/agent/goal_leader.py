@@ -94,7 +94,7 @@ class Leader:
         self._me, self._card = card.agent_id, card
         self._session = session
         self._brain, self._network = ports.brain, ports.network
-        self._clock = ports.clock
+        self._store, self._clock = ports.store, ports.clock
         self._reform_after = reform_after.total_seconds()
         self._registered_at = ports.clock.now()
         self._leaderships: dict[GoalName, _Leadership] = {}
@@ -212,7 +212,7 @@ class Leader:
         """Ask the brain for a team. A formation that an outage ended is paid for and not counted."""
         if led.is_spent():
             raise BudgetSpentError(_BUDGET_SPENT)
-        goal, tools = led.goal, MissionTools(self._network, self._me, led.goal.goal_id)
+        goal, tools = led.goal, MissionTools(self._network, self._store, self._me, led.goal.goal_id)
         mission = Mission(goal.goal, goal.inputs, self._card, meter=led.meter)
         formed: TeamLaunch | NobodyFits
         if goal.team is not None:

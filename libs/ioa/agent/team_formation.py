@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ioa.ports.brain import NobodyFits, TeamLaunch
+from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
 from ioa.protocol.agents.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
@@ -14,6 +14,7 @@ from ioa.protocol.team_file import TeamSpec
 from ioa.telemetry import live_spans
 
 if TYPE_CHECKING:
+    from ioa.adapters.sqlite_store import SqliteStore
     from ioa.ports.agent_network import AgentNetwork
 
 _MIN_HITS = 10
@@ -41,14 +42,19 @@ class MissionTools:
     `purpose` names the mission, so that different missions spread over the replicas of a pool.
     """
 
-    def __init__(self, network: AgentNetwork, me: AgentId, purpose: str) -> None:
+    def __init__(self, network: AgentNetwork, store: SqliteStore, me: AgentId, purpose: str) -> None:
         self._network = network
+        self._store = store
         self._me = me
         self._purpose = purpose
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
         """Search for agents."""
         return await find_agents(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Return the agents that this agent has worked with."""
+        return await self._store.contacts()
 
 
 async def cast_needs(

@@ -78,8 +78,17 @@ class Mission:
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class Contact:
+    """An agent that this agent gave tasks to."""
+
+    card: AgentCard
+    tasks_done: int
+    tasks_failed: int
+
+
 class TeamTools(Protocol):
-    """The search of team formation (paper, appendix A.2.3); the launch of the group is the answer itself."""
+    """The tools of team formation (paper, appendix A.2.3). The second one, `launch_group_chat`, is the answer itself."""
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
         """Search for agents; the searching agent can be among the hits.
@@ -87,6 +96,9 @@ class TeamTools(Protocol):
         Raises:
             UnavailableError: Discovery does not answer.
         """
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Return the agents that this agent has worked with, best first."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""An agent's memory: the task journal, session, proof and private memory survive the process."""
+"""An agent's memory: the task journal, session and proof, contacts and private memory survive the process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from structlog.testing import capture_logs
 
 from ioa.adapters.sqlite_store import FORMAT, Passage, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.brain import Contact
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
-from tests.unit.group.scenario import COMM, START
+from tests.unit.group.scenario import COMM, START, card
 
 OTHER, T1, BOB = CommId("another-room"), TaskId("t1"), "bob"
 LATER = START + timedelta(hours=1)
@@ -81,11 +82,12 @@ async def test_first_result_of_a_task_is_kept(store: SqliteStore) -> None:
     assert (before, found) == (None, [result("first"), None, None])
 
 
-async def test_forgotten_group_leaves_other_groups(store: SqliteStore) -> None:
+async def test_forgotten_group_leaves_other_groups_and_contacts(store: SqliteStore) -> None:
     """Tasks and thoughts of a group are deleted; passages stay until they are old."""
     for comm_id in (COMM, OTHER):
         await store.finish_task(comm_id, START, result("done"))
         await store.put_thought(comm_id, 1, "half a thought: \ud83d")
+        await store.meet([Contact(card(BOB), 1, 0)])
         await store.remember("ada", [Passage(comm_id, "m1", f"a mill in {comm_id}")], START if comm_id == COMM else LATER)
     await store.forget_group(COMM, before=START)
     recalled = len(await store.recall("ada", "mill", 5, ()))
@@ -94,7 +96,18 @@ async def test_forgotten_group_leaves_other_groups(store: SqliteStore) -> None:
     found = [(await store.finished_task(room, START, T1), await store.thoughts(room)) for room in (COMM, OTHER)]
     kept = (result("done"), {1: "half a thought: ?"})
     assert (found, recalled, [one.comm_id for one in await store.recall("ada", "mill", 5, ())]) == ([(None, {}), kept], 2, [OTHER])
-    assert await store.open_groups() == {OTHER}
+    assert ([one.tasks_done for one in await store.contacts()], await store.open_groups()) == ([2], {OTHER})
+
+
+async def test_tasks_of_contacts_are_added(store: SqliteStore) -> None:
+    """Two groups with the same agent add up, with its last card; the most successful agent comes first."""
+    newer = card(BOB).model_copy(update={"version": "2"})
+    first = [Contact(card(BOB), 2, 1), Contact(card("cy"), 0, 3)]
+    second = [Contact(newer, 1, 0), Contact(card("eve"), 5, 0)]
+    await store.meet(first)
+    await store.meet(second)
+    expected = [Contact(card("eve"), 5, 0), Contact(newer, 3, 1), Contact(card("cy"), 0, 3)]
+    assert await store.contacts() == expected
 
 
 async def test_session_and_first_proof_are_kept(store: SqliteStore, path: Path) -> None:

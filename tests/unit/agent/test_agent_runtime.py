@@ -229,6 +229,7 @@ async def test_goals_published_again_after_a_loss_conclude_again(company: Compan
 
     assert (before, after) == ([Reason.CONCLUDED] * 3, [Reason.CONCLUDED] * 3)
     await company.have_left(BOTH)
+    assert [contact.tasks_done for contact in await company.members["lead"].store.contacts()] == [6]
 
 
 async def test_group_whose_log_is_gone_is_left(company: Company) -> None:
@@ -287,8 +288,8 @@ async def test_agent_with_a_model_reports_it_in_card_and_renewals(company: Compa
 
 
 @pytest.mark.parametrize("is_served", [True, False], ids=["served", "away"])
-async def test_leader_of_an_ended_group_reports_outcomes(company: Company, is_served: bool) -> None:
-    """Discovery counts the task; without discovery the agent leaves the group too."""
+async def test_leader_of_an_ended_group_stores_and_reports_outcomes(company: Company, is_served: bool) -> None:
+    """The store and discovery count the task; without discovery the agent leaves the group too."""
 
     async def nobody_answers(request: ReportOutcomes) -> None:
         raise UnavailableError("Nobody serves it.")
@@ -297,6 +298,8 @@ async def test_leader_of_an_ended_group_reports_outcomes(company: Company, is_se
         company.network.report_outcomes = nobody_answers  # type: ignore[method-assign]
     await _open(company, one_task())
     await company.result()
+    [met] = await eventually(company.members["lead"].store.contacts)
     await eventually(lambda: company.sessions("lead") == 0)
+    assert (met.card.agent_id, met.tasks_done, met.tasks_failed) == ("worker", 1, 0)
     reported = [(one.pool, one.need, one.done) for one in company.network.outcomes.kept.values()]
     assert reported == ([("worker", "do t1", True)] if is_served else [])

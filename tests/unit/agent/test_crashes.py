@@ -31,8 +31,8 @@ pytestmark = pytest.mark.timeout(60)
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 BOTH = ("lead", "worker")
-_CALLS = ("thoughts", "begin_task", "finish_task", "finished_task", "forget_group")
-_FEWEST_CALLS = 6
+_CALLS = ("thoughts", "begin_task", "finish_task", "finished_task", "meet", "forget_group")
+_FEWEST_CALLS = 7
 """Minimum number of calls of a run."""
 
 Moment = Literal["before", "after"]

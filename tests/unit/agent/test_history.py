@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
@@ -10,13 +12,41 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
 from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
-from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Discussion, TaskOutcome
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.team_file import field_of
 from tests.unit.agent.stories import folded, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, group
 from tests.unit.group.test_visibility import entries
+
+
+def contacts(story: Scenario) -> dict[str, tuple[int, int]]:
+    """Return the numbers of tasks that each other member did and failed."""
+    return {one.card.agent_id: (one.tasks_done, one.tasks_failed) for one in folded(story).contacts()}
+
+
+_WORK = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
+_CHAIN = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
+_TEAM = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tuple(
+    TaskSpec(task_id=TaskId(name), assignee=AgentId("bob"), task_desc="…", team=team)
+    for name, team in (("t1-1", "debate"), ("t1-2", None))
+)))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("story", "counted"),
+    [
+        (_WORK, {}),
+        (_WORK.cancelled(), {}),
+        (_CHAIN.after(2).fails("t1-2"), {"bob": (1, 1)}),
+        (_TEAM.nests("t1-1").nested_ends("t1-1").finishes("t1-2"), {"bob": (1, 0)}),
+    ],
+    ids=["open and own tasks", "cancelled", "waiting task is cancelled", "task of a stored team"],
+)
+def test_contacts_count_finished_tasks_of_other_members(story: Scenario, counted: dict[str, tuple[int, int]]) -> None:
+    """A task counts for its assignee only if the assignee began it and did it alone."""
+    assert contacts(story) == counted
 
 
 def test_a_passed_message_takes_the_place_of_its_draft() -> None:
@@ -80,11 +110,12 @@ def test_restarted_member_finds_its_passed_draft() -> None:
 
 
 def test_a_rejected_task_is_not_done() -> None:
-    """The log contains the result unchanged."""
+    """It counts as failed among the contacts; the log keeps the result as it came."""
     story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(9)
     history = folded(story.rejects("ada", "t1-1", to="bob"))
-    [record] = history.tasks()
+    [record], [contact] = history.tasks(), history.contacts()
     assert (record.outcome, record.conclusion, record.rejected) == (TaskOutcome.REJECTED, "done", "t1-1 is wrong")
+    assert (contact.tasks_done, contact.tasks_failed) == (0, 1)
     assert [item.payload.type for item in history.view(AgentId("ada"), START, Meter()).log if not isinstance(item, TaskRecord)] == [
         "SYNC_TASK_ASSIGNMENT",
         "INFORM_TASK_RESULT",

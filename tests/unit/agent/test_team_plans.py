@@ -12,7 +12,7 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.team_formation import cast_needs
 from ioa.brain import Mission
 from ioa.client.rehearsal import rehearse
-from ioa.ports.brain import TeamLaunch, UndecidedError
+from ioa.ports.brain import Contact, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult
@@ -56,6 +56,9 @@ class _Tools:
         return found(Agent("reporter", description="Writes reports", examples=["write a report"])).model_copy(
             update={"by_need": ()}
         )
+
+    async def contacts(self) -> Sequence[Contact]:
+        return ()
 
 
 def _plan(*nodes: str) -> ModelAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -28,7 +29,7 @@ from ioa.group.policy.deciding import digest_of
 from ioa.group.policy.forms import no_votes, resolve_form
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import FileReader, NoFiles, Posted, Reply, TaskRecord
+from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
@@ -48,6 +49,8 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.operation.trace import span_of_message
+
+_FAILURES = (TaskOutcome.FAILED, TaskOutcome.REJECTED)
 
 
 class GroupHistory:
@@ -190,6 +193,21 @@ class GroupHistory:
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return the assignment of a task."""
         return None if (task := self._tasks.get(task_id)) is None else task.spec
+
+    def contacts(self) -> list[Contact]:
+        """Count the tasks that each other member than the owner did and failed; a rejected task is not done.
+
+        Tasks that were cancelled or declined, and tasks of a stored team are left out.
+        """
+        done, failed = Counter[AgentId](), Counter[AgentId]()
+        for task in self._tasks.values():
+            if task.spec.team is None and task.outcome is TaskOutcome.DONE:
+                done[task.spec.assignee] += 1
+            elif task.spec.team is None and task.outcome in _FAILURES and not task.declined:
+                failed[task.spec.assignee] += 1
+        worked = (done.keys() | failed.keys()) - {self.charter.owner}
+        cards = [card for card in self.charter.team_members if card.agent_id in worked]
+        return [Contact(card, done[card.agent_id], failed[card.agent_id]) for card in cards]
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
         turn = item.header.turn if isinstance(item, Message) else turn_of_task_id(item.spec.task_id) or 0

@@ -224,11 +224,12 @@ class GroupSession:
         self.catch_up(_UNKNOWN if accepted is None else accepted.seq)
 
     async def _close(self) -> None:
-        """Report the outcomes of the members, delete the group's data, and confirm the group's end."""
+        """Store and report the outcomes of the members, delete the group's data, and confirm the group's end."""
         stage = self.history.state.stage
         if isinstance(stage, Ended):
             self._member.report("group_ended", reason=stage.reason, content=stage.content)
-        if self.history.charter.owner == self._member.me and self.history.tasks():
+        if self.history.charter.owner == self._member.me and (contacts := self.history.contacts()):
+            await until_answered(self._store.meet, contacts)
             await self._report_outcomes()
         await self.discard()
         await self._read_log()  # group setup removes the membership of a member that knows the end

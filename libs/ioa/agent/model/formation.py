@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from ioa.agent.model.prompt_templates import below, fill, line_of
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import fenced
 from ioa.group.charter import MAX_MEMBERS
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard
@@ -24,6 +24,7 @@ PATIENCE = timedelta(seconds=30)
 _MAX_CALLS = 10
 """Maximum calls of tools for one mission, with the search of its own words."""
 _CLOSED = "The searches are used up: launch, or report that no agent fits."
+_MAX_CONTACTS = 10
 _MAX_NEED_BYTES = 600
 _MAX_SHOWN_CHARS = 500
 
@@ -66,10 +67,10 @@ async def form_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> Tea
         NoUsableAnswerError: The model failed before it launched.
         UnavailableError: Discovery does not answer.
     """
-    findings = Findings(mission, tools)
+    findings, contacts = Findings(mission, tools), await tools.contacts()
     await findings.search([mission.text.strip()[:MAX_NEED_CHARS]])
     calls_left = _MAX_CALLS - 1
-    while isinstance(step := await _next_step(findings, calls_left, adviser), SearchClient):
+    while isinstance(step := await _next_step(findings, contacts, calls_left, adviser), SearchClient):
         await findings.search(step.needs)
         calls_left -= 1
     if isinstance(step, ReportNobodyFits):
@@ -79,8 +80,14 @@ async def form_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> Tea
     return TeamLaunch(tuple(found[: MAX_MEMBERS - 1]))
 
 
-async def _next_step(findings: Findings, calls_left: int, adviser: Adviser) -> SearchClient | LaunchGroupChat | ReportNobodyFits:
+async def _next_step(
+    findings: Findings, contacts: Sequence[Contact], calls_left: int, adviser: Adviser
+) -> SearchClient | LaunchGroupChat | ReportNobodyFits:
     mission, may_search = findings.mission, calls_left > 1
+    known = [
+        f"{contact.card.agent_id}: {contact.tasks_done} of {contact.tasks_done + contact.tasks_failed} tasks done for you"
+        for contact in contacts[:_MAX_CONTACTS]
+    ]
 
     def messages(room: int) -> list[ChatMessage]:
         text = below(
@@ -88,6 +95,7 @@ async def _next_step(findings: Findings, calls_left: int, adviser: Adviser) -> S
             fenced("agent", turn_prompt.agent_line(mission.me)),
             turn_prompt.goal(mission.text, room // 2),
             turn_prompt.inputs(mission.inputs),
+            fenced("contacts", "\n".join(known)),
             findings.lines(room),
             "" if may_search else _CLOSED,
             f"{calls_left} of {_MAX_CALLS} steps are left. Decide on the next one.",

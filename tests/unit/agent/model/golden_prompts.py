@@ -19,7 +19,7 @@ from ioa.agent.model.prompt_templates import fill
 from ioa.group.charter import Charter, Limits, ParentTask
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Loan
-from ioa.ports.brain import Mission
+from ioa.ports.brain import Contact, Mission
 from ioa.protocol.agents.outcomes import Record
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.cards import AgentCard, Load, Skill
@@ -236,6 +236,10 @@ class Search:
         assert isinstance(needs, list)
         by_need = tuple(NeedHits(need=need, hits=self._hits) for need in needs if isinstance(need, Need))
         return SearchResult(by_need=by_need)
+
+    async def contacts(self) -> tuple[Contact, ...]:
+        """One agent was met before."""
+        return (Contact(ANALYST, tasks_done=6, tasks_failed=1),)
 
 
 FOUND = Hit(

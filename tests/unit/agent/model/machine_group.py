@@ -14,7 +14,7 @@ from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import GroupState
-from ioa.ports.brain import FileReader, Invite, NoFiles
+from ioa.ports.brain import Contact, FileReader, Invite, NoFiles
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.cards import AgentCard
@@ -50,6 +50,10 @@ class Found:
         if self.is_away:
             raise UnavailableError("discovery is away")
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=self._hits(need.text.lower())) for need in needs))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Return no contact."""
+        return ()
 
     def _hits(self, text: str) -> tuple[Hit, ...]:
         near = [(max((words[word] for word in words if word in text), default=0.05), agent) for agent, words in self.agents]
