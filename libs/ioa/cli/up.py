@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ioa
-from ioa.adapters.system_folder import make_private
 from ioa.cli.command import DATA, Data, Port, command
 from ioa.cli.output.terminal import Terminal
 from ioa.distribution import SERVICES
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
 up_app, demo_app = typer.Typer(), typer.Typer()
 
-GUESTS = "credentials"
-"""Folder of the credentials of third parties, in the folder of a system."""
-
 
 @command(up_app)
 async def up(
@@ -48,7 +44,6 @@ async def up(
     port: Port = 4222,
     pool: Path | None = None,
     metrics: Annotated[int | None, typer.Option(min=0, max=65_535)] = None,
-    callout: bool = False,
     allow_code: bool = False,
     web: bool = False,
     web_port: Port = 4280,
@@ -62,7 +57,6 @@ async def up(
         port: Where NATS listens; 0 takes a free port.
         pool (FILE): A pool file: the agents to run.
         metrics (PORT): Serve the services' metrics on this port of 127.0.0.1 (0: a free port), the agents' on free ports.
-        callout: Accept clients with tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.
         web: Let programs in by HTTP, on this machine.
         web_port: The port for that; 0 takes a free one.
     """
@@ -75,8 +69,7 @@ async def up(
     terminal.note(f"starting {len(SERVICES)} services and {counted}; data in {data}, logs in {data / 'logs'}")
     if agents.left_out:
         terminal.note(f"not running: {'; '.join(agents.left_out)}")
-    guests = await asyncio.to_thread(prepare_callout, data) if callout else None
-    opened = open_embedded_system(data, port or None, agents, metrics, guests, web_port if web else None)
+    opened = open_embedded_system(data, port or None, agents, metrics, web_port if web else None)
     with suppress(asyncio.CancelledError):  # SIGINT and SIGTERM end the command in good order
         async with opened as system:
             page, http = "", f"http://{LOOPBACK}:{system.http_port}"
@@ -104,24 +97,6 @@ async def up(
                 terminal.note("stopping …")
     if terminal.as_json:
         terminal.line("stopped")
-
-
-def prepare_callout(data: Path) -> Path:
-    """Create what a system on this machine needs to accept third parties, and return its folder.
-
-    Raises:
-        InvalidInputError: Other users may enter the folder of the system.
-        MissingExtraError: The library that checks tokens is not installed.
-    """
-    if find_spec("jwt") is None:
-        raise MissingExtraError.of("The library for tokens", "authcallout")
-    from ioa.cli.credentials import CALLOUT, NATS, open_roster
-    from ioa.hosting.credentials import make_callout, write_roster
-
-    make_private(data)
-    with open_roster(data / GUESTS, is_new=True) as (store, roster):
-        write_roster(store, NATS, roster.model_copy(update={"callout": make_callout(store, CALLOUT)[0]}))
-    return data / GUESTS
 
 
 async def report_model(terminal: Terminal, model: ModelSettings | None) -> None:

@@ -34,8 +34,6 @@ from ioa.runtime.known_settings import LOOPBACK, refuse_unknown, variable
 if TYPE_CHECKING:
     from ioa.adapters.nats.wire.connection import NatsSettings
 
-_ROSTER = "nats/roster.json"
-"""File of the names and keys that may connect, in a folder of credentials."""
 SERVICES, AGENTS = "services", "agents"
 """Names of the two shared processes."""
 
@@ -84,7 +82,6 @@ async def open_embedded_system(
     port: int | None,
     pool: Pool,
     metrics: int | None = None,
-    guests: Path | None = None,
     web: int | None = None,
 ) -> AsyncIterator[EmbeddedSystem]:
     """Start everything; yield when every service answers and all agents of the pool are found; stop everything at the end.
@@ -95,12 +92,11 @@ async def open_embedded_system(
         pool: The agents to run.
         metrics: Port of the services' metrics on this machine, 0: a free port. Each process of agents takes a free port. None:
             no process serves metrics.
-        guests: Folder of credentials, created with `--callout`, by which third parties connect; None: only the owner connects.
         web: Port of the gateway on this machine; 0 picks a free one, None starts no gateway.
 
     Raises:
         InvalidInputError: A variable of the environment or of an agent is no setting, or is a port for all processes. Or other
-            users may enter the folder, or the system in the folder was created with guests and this one has none, or the reverse.
+            users may enter the folder.
         UnavailableError: A process did not start; the message contains the end of its log.
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
@@ -110,7 +106,7 @@ async def open_embedded_system(
         message = f"{metrics_port} is {shared}, but a system on one machine is many processes, and each would want that port."
         raise InvalidInputError(message, hint="Unset it and use `ioa up --metrics PORT`.")
     http = 0 if web is None else web or _free_port()
-    programs = [_services(data_dir, pool, guests, http), *_agents(pool, data_dir)]
+    programs = [_services(data_dir, pool, http), *_agents(pool, data_dir)]
     for program in programs:
         refuse_unknown({**os.environ, **program.env})
     urls: dict[str, str] = {}
@@ -120,9 +116,8 @@ async def open_embedded_system(
             one.env[metrics_port] = str(own)
             urls[one.name] = f"http://{LOOPBACK}:{own}/metrics"
     await asyncio.to_thread(make_private, data_dir)
-    await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
     password = new_password()
-    authorization = await asyncio.to_thread(authorization_of, guests, password)
+    authorization = json.dumps({"authorization": {"user": USER, "password": password}})
     nats = open_nats_server(data_dir / "nats", port or _free_port(), authorization=authorization, start=False)
     async with nats as server:
         await asyncio.to_thread(note_password, data_dir, server.url, password)
@@ -136,29 +131,6 @@ async def open_embedded_system(
                     yield EmbeddedSystem(server.url, supervisor.pids, data_dir, urls, http)
         finally:
             await asyncio.to_thread(remove_password, data_dir)
-
-
-def authorization_of(guests: Path | None, password: str) -> str:
-    """Return the authorization of nats-server: the owner connects by the password, as an admin, and guests by tokens."""
-    owner = {"user": USER, "password": password}
-    if guests is None:
-        return json.dumps({"authorization": owner})
-    from ioa.adapters.nats.auth.roles import CONTROL_PLANE  # needed with guests only
-    from ioa.hosting.roster import read_roster
-
-    rendered = json.loads(read_roster((guests / _ROSTER).read_bytes()).render())
-    rendered["accounts"][CONTROL_PLANE]["users"].append(owner)
-    return json.dumps(rendered)
-
-
-def refuse_other_account(nats: Path, *, is_open: bool) -> None:
-    """Reject a folder whose streams belong to another account: with guests the control plane's, otherwise the global account."""
-    accounts = {path.name for path in (nats / "jetstream").glob("*")}
-    if ("$G" in accounts) if is_open else accounts - {"$G", "$SYS"}:
-        raise InvalidInputError(
-            f"The system in {nats.parent} was made {'without' if is_open else 'with'} --callout.",
-            hint="Start it as it was made, or choose another folder with --data.",
-        )
 
 
 async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], ending: asyncio.Event) -> None:
@@ -200,12 +172,9 @@ def _free_port() -> int:
         return port
 
 
-def _services(data_dir: Path, pool: Pool, guests: Path | None, http: int) -> Program:
+def _services(data_dir: Path, pool: Pool, http: int) -> Program:
     agents, packages = sum(agent.replicas for agent in pool.agents), [name.replace("-", "_") for name in distribution.SERVICES]
     env = {"IOA_VECTORS_FOLDER": str(data_dir / "index")}
-    if guests is not None:
-        packages.append("ioa_authcallout")
-        env |= {"IOA_CALLOUT_KEYS": str(guests / "callout"), "IOA_CALLOUT_ROSTER": str(guests / _ROSTER)}
     if http:
         packages.append("ioa_gateway")
         env |= gateway_environment(http)
