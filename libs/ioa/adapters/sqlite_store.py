@@ -20,8 +20,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-import structlog
-
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
@@ -53,16 +51,12 @@ END
 """
 _SESSION, _PROOF = "session", "proof"
 _ANSWERS_WITHIN = timedelta(seconds=10)
-_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_PRIMARY_CODE = 0xFF
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="memory")
 """Threads of all stores of the process, apart from the event loop's default threads, which other work can occupy."""
 
 _MAX_QUERY_WORDS = 64
 
 T = TypeVar("T")
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -210,7 +204,8 @@ class SqliteStore:
             return await asyncio.shield(running)
         except (sqlite3.Error, OSError) as error:
             raise UnavailableError(
-                f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
+                f"The agent's memory cannot be used: {error}.",
+                hint=f"Is the disk full, or {self._path} read-only? If it is damaged, move it away: the agent creates a new one.",
             ) from error
 
     def _settle(self, ran: asyncio.Future[T]) -> None:
@@ -219,32 +214,22 @@ class SqliteStore:
         self._turn.release()
 
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a transaction; if the file is damaged, on a new file."""
         if self._unanswered_since is None:
             self._unanswered_since = time.monotonic()
-        try:
-            answer = self._once(work)
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE not in _DAMAGE_CODES:
-                raise  # the disk is at fault, or another process
-            _put_aside(self._path, error)
-            answer = self._once(work)
-        self._unanswered_since = None
-        return answer
-
-    def _once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with closing(_open(self._path)) as connection, connection as db:
             db.execute("BEGIN IMMEDIATE")
-            return work(db)
+            answer = work(db)
+        self._unanswered_since = None
+        return answer
 
 
 @asynccontextmanager
 async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
-    """Open an agent's memory. A damaged file is renamed, and a new one created.
+    """Open an agent's memory.
 
     Raises:
         InvalidInputError: The file has another format.
-        UnavailableError: The file cannot be opened.
+        UnavailableError: The file cannot be opened, or is damaged.
     """
     store = SqliteStore(path)
     await store.last_session()
@@ -271,16 +256,6 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _put_aside(path: Path, why: Exception) -> None:
-    """Rename a damaged file to a free name."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    path.rename(aside)
-    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
-    _log.error("memory_damaged", path=str(path), put_aside=str(aside), error=str(why))
 
 
 def _storable(text: str) -> str:

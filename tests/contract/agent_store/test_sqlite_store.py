@@ -13,7 +13,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from ioa.adapters.sqlite_store import FORMAT, Passage, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
@@ -168,40 +167,15 @@ async def test_killed_process_leaves_what_was_acknowledged(path: Path, acknowled
     assert kept == [result(str(number)) for number in numbers]
 
 
-async def test_file_of_another_kind_is_renamed(path: Path) -> None:
-    """The file keeps its content under another name, and the agent starts with an empty memory; twice if necessary."""
+async def test_damaged_memory_is_reported_and_not_replaced(path: Path) -> None:
+    """The error names the file and the fix; the file keeps its content."""
     letter = b"This is a letter, and not a database. " * 50
-    for _ in range(2):
-        await asyncio.to_thread(path.write_bytes, letter)
-        with capture_logs() as lines:
-            async with open_sqlite_store(path) as store:
-                await store.note_session(SessionId("s1"))
+    await asyncio.to_thread(path.write_bytes, letter)
+    with pytest.raises(UnavailableError, match="not a database") as reported:
+        async with open_sqlite_store(path):
+            pass
 
-    assert [path.with_name(f"memory.sqlite.damaged-{number}").read_bytes() for number in (1, 2)] == [letter] * 2
-    assert [(line["event"], line["log_level"], line["put_aside"]) for line in lines] == [
-        ("memory_damaged", "error", f"{path}.damaged-2")
-    ]
-
-
-def _damage(path: Path) -> None:
-    """Overwrite half of every page but the first."""
-    pages = bytearray(path.read_bytes())
-    for start in range(4_096, len(pages), 4_096):
-        pages[start : start + 2_000] = os.urandom(2_000)
-    path.write_bytes(pages)
-
-
-async def test_memory_damaged_while_in_use_is_replaced(store: SqliteStore, path: Path) -> None:
-    """The call that finds the damage is answered from the new file, and the memory is well."""
-    for number in range(100):
-        await store.put_thought(COMM, number, "x" * 1_000)
-    await asyncio.to_thread(_damage, path)
-    with capture_logs() as lines:
-        found = await store.thoughts(COMM)
-        await store.put_thought(COMM, 1, "again")
-
-    assert (found, await store.thoughts(COMM), store.is_well) == ({}, {1: "again"}, True)
-    assert [line["event"] for line in lines] == ["memory_damaged"]
+    assert (str(path) in reported.value.hint, await asyncio.to_thread(path.read_bytes)) == (True, letter)
 
 
 async def test_memory_that_does_not_answer_is_unwell(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Agents' processes at their worst: functions that never return, a damaged memory, and one file started twice."""
+"""Agents' processes at their worst: functions that never return, and one file started twice."""
 
 from __future__ import annotations
 
