@@ -16,7 +16,7 @@ from ioa.concurrency import beside
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.operation.audit import Deed
-from ioa.protocol.registry import CardRecord, Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew, Renewal
+from ioa.protocol.registry import CardRecord, Deregister, ListAgents, Register, RemoveAgent, Renew, Renewal
 from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, run_process
@@ -24,9 +24,6 @@ from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.heartbeat import beat
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
-
-_MANY_IDS_BYTES = 100_000
-"""Maximum size of a request with a thousand ids."""
 
 SETTINGS = ControlPlaneSettings
 
@@ -50,7 +47,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             clock=SystemClock(),
             ids=RandomIds(),
         )
-        registry, remover = Registry(ports, settings.lease, settings.renew_every), AgentRemover(ports)
+        registry, remover = Registry(ports, settings.renew_every), AgentRemover(ports)
         register = answer_agent(Register, registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
         renew = answer_agent(Renew, registry.renew, lambda asked: asked.agent_id, lambda asked: asked.pool)
         endpoints = [
@@ -63,9 +60,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 "deregister",
                 subjects.any_agent(subjects.DEREGISTER),
                 audited(Deed.LEFT, answer_agent(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
-            ),
-            ServiceEndpoint(
-                "get", subjects.any_status(subjects.GET_AGENTS), answer(GetAgents, registry.get), max_bytes=_MANY_IDS_BYTES
             ),
             ServiceEndpoint(
                 *("remove", subjects.admin("*", subjects.REMOVE_AGENT)),

@@ -18,11 +18,11 @@ from prometheus_client import Gauge
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.concurrency import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError, reason_of
 from ioa.ports.clock import Clock, IdSource
-from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
@@ -32,7 +32,6 @@ from ioa.protocol.registry import (
     CardRecord,
     Claim,
     Deregister,
-    GetAgents,
     Lease,
     ListAgents,
     Register,
@@ -59,7 +58,7 @@ class RegistryPorts:
     cards: Records[CardRecord]
     leases: Records[Renewal]
     sessions: NatsSessions
-    view: RegistryView
+    view: NatsRegistryView
     memberships: NatsMemberships
     work: NatsWorkQueue
     clock: Clock
@@ -69,9 +68,8 @@ class RegistryPorts:
 class Registry:
     """Handles the requests `registry.*`."""
 
-    def __init__(self, ports: RegistryPorts, lease: timedelta, renew_every: timedelta) -> None:
+    def __init__(self, ports: RegistryPorts, renew_every: timedelta) -> None:
         self._ports = ports
-        self._lease = lease
         self._renew_every = renew_every
 
     async def register(self, request: Register) -> Lease:
@@ -113,28 +111,29 @@ class Registry:
 
     async def deregister(self, request: Deregister) -> Acknowledged:
         """End a lease and keep the card. A process that no longer holds the id changes nothing."""
-        held = await self._ports.sessions.read(request.agent_id)
-        if held is not None and held.claim is not None:
-            if held.claim.session.session != request.session or not held.claim.is_sealed_by(request.proof):
+        claim, revision = await self._ports.sessions.read(request.agent_id)
+        if claim is not None:
+            if claim.session.session != request.session or not claim.is_sealed_by(request.proof):
                 _log.info("deregistration_ignored", agent_id=request.agent_id, session=request.session)
                 return Acknowledged()
-            if not await self._ports.sessions.write(request.agent_id, None, revision=held.revision):
+            if not await self._ports.sessions.write(request.agent_id, None, revision=revision):
                 return Acknowledged()
         await self._ports.leases.put(request.agent_id, None)
         return Acknowledged()
 
-    async def get(self, request: GetAgents) -> Agents:
-        """Return agents by id. If the reply has `more`, request the ids after the last one again."""
-        found = (self._ports.view.card(agent_id) for agent_id in dict.fromkeys(request.agent_ids))
-        return _fill_page(self._status(record) for record in found if record is not None)
-
     async def list(self, request: ListAgents) -> Agents:
         """Return one page of agents, ordered by id."""
+        view = self._ports.view
+        if request.name is None:
+            records = view.cards()
+        else:
+            agent = view.card(request.name)
+            records = view.of_pool(PoolId(request.name)) if agent is None else [agent]
         chosen = (
             self._status(record)
-            for record in (self._ports.view.cards() if request.pool is None else self._ports.view.of_pool(request.pool))
+            for record in records
             if (request.after is None or record.card.agent_id > request.after)
-            and (not request.online_only or self._ports.view.is_online(record.card.agent_id))
+            and (not request.online_only or view.is_online(record.card.agent_id))
         )
         return _fill_page(chosen, limit=request.limit)
 
@@ -157,8 +156,7 @@ class Registry:
         """Claim the id for a process, unless another live process holds it; return the nonce of its inbox, which it keeps."""
         agent_id = request.card.agent_id
         for _ in range(_CLAIM_ATTEMPTS):
-            held = await self._ports.sessions.read(agent_id)
-            claim, revision = (held.claim, held.revision) if held is not None else (None, 0)
+            claim, revision = await self._ports.sessions.read(agent_id)
             if claim is not None and not _succeeds(request, claim) and self._ports.view.is_online(agent_id):
                 raise self._refusal(request.card, claim)
             if request.session is not None:
@@ -190,7 +188,7 @@ class Registry:
 
     async def _answer(self, agent_id: AgentId, warnings: tuple[str, ...]) -> Lease:
         joined = await _optional(self._ports.memberships.newest(agent_id), 0)
-        return Lease(duration=self._lease, renew_every=self._renew_every, joined=joined, warnings=warnings)
+        return Lease(renew_every=self._renew_every, joined=joined, warnings=warnings)
 
 
 async def _optional(read: Awaitable[T], default: T) -> T:

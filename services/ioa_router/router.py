@@ -10,13 +10,13 @@ from datetime import datetime
 
 import structlog
 
+from ioa.adapters.nats.delivery.delivery import NatsProgress
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Event, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.machine import needs_entry
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
 from ioa.group.state import GroupState
-from ioa.ports.delivery import ProgressFeed
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import GoalResult, Reason
@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 class Router:
     """Answer `say` requests and act on deadlines. Any replica can serve any group."""
 
-    def __init__(self, ports: GroupStores, progress: ProgressFeed) -> None:
+    def __init__(self, ports: GroupStores, progress: NatsProgress) -> None:
         self._ports = ports
         self._progress = progress
         self._reports = ReportTimes(ports.clock.now())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ioa.adapters.nats.delivery.delivery import NatsProgress
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
@@ -87,8 +88,8 @@ class MemoryInboxes:
         return list(self._pushed[agent_id])
 
 
-class MemoryProgress:
-    """A `ProgressFeed` for unit tests. False in this: no report is ever lost, and all are kept."""
+class MemoryProgress(NatsProgress):
+    """Progress reports for unit tests. False in this: no report is ever lost, and all are kept."""
 
     def __init__(self) -> None:
         self.reports: list[Said] = []

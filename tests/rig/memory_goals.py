@@ -5,47 +5,47 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsTickets, NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, NatsTickets, NatsWorkQueue
 from ioa.errors import UnavailableError
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId
 from ioa.protocol.setup.tickets import seal_of, ticket_of
 
 
-class MemoryGoalRecords:
-    """`GoalRecords` for unit tests. False in this: they are lost with the process."""
+class MemoryGoalRecords(NatsGoalRecords):
+    """Records of goals for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
-        self._records: dict[CommId, GoalRecord] = {}
+        self._by_id: dict[CommId, GoalRecord] = {}
         self._numbers: dict[CommId, int] = {}
 
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Record a goal once."""
-        return self._records.setdefault(record.goal.comm_id, record)
+        return self._by_id.setdefault(record.goal.comm_id, record)
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`."""
-        return self._records.get(comm_id)
+        return self._by_id.get(comm_id)
 
     async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
         """Read records after a number: the place of each in the list of all goals that were ever accepted."""
-        for comm_id in self._records:
+        for comm_id in self._by_id:
             self._numbers.setdefault(comm_id, len(self._numbers) + 1)
-        found = [comm_id for comm_id in self._records if self._numbers[comm_id] > after]
-        page = [self._records[comm_id] for comm_id in found[:limit]]
+        found = [comm_id for comm_id in self._by_id if self._numbers[comm_id] > after]
+        page = [self._by_id[comm_id] for comm_id in found[:limit]]
         return page, self._numbers[found[limit - 1]] if len(found) > limit else None
 
     async def remove(self, goal: GoalName) -> None:
         """Remove a record, as retention does."""
-        self._records.pop(goal.comm_id, None)
+        self._by_id.pop(goal.comm_id, None)
 
     def all(self) -> Sequence[GoalRecord]:
         """Every record, in the order of acceptance."""
-        return list(self._records.values())
+        return list(self._by_id.values())
 
     def lose(self) -> None:
         """Lose everything."""
-        self._records.clear()
+        self._by_id.clear()
 
 
 class MemoryEndedGoals(NatsEndedGoals):

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import Load, ModelReport
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
+from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Claim, Renewal
 
 
 class MemoryCards(Records[CardRecord]):
@@ -90,7 +91,7 @@ class MemorySessions(NatsSessions):
     """A `SessionStore` for unit tests. False in this: its view is never behind, and nobody races."""
 
     def __init__(self) -> None:
-        self._held: dict[AgentId, HeldClaim] = {}
+        self._held: dict[AgentId, tuple[Claim | None, int]] = {}
         self._claims = {}
         self._revision = 0
 
@@ -99,40 +100,39 @@ class MemorySessions(NatsSessions):
         self._held.pop(agent_id, None)
         self._claims.pop(agent_id, None)
 
-    async def read(self, agent_id: AgentId) -> HeldClaim | None:
+    async def read(self, agent_id: AgentId) -> tuple[Claim | None, int]:
         """Read who holds an id."""
-        return self._held.get(agent_id)
+        return self._held.get(agent_id, (None, 0))
 
     async def write(self, agent_id: AgentId, claim: Claim | None, *, revision: int) -> bool:
         """Claim or release an id, unless another claim was written after `revision`."""
-        held = self._held.get(agent_id)
-        if (held.revision if held is not None else 0) != revision:
+        if self._held.get(agent_id, (None, 0))[1] != revision:
             return False
         self._revision += 1
-        self._held[agent_id] = HeldClaim(claim, self._revision)
+        self._held[agent_id] = claim, self._revision
         self._claims.pop(agent_id, None)
         if claim is not None:
             self._claims[agent_id] = claim
         return True
 
 
-class MemoryRegistryView:
-    """A `LivenessView` for unit tests. False in this: it is never behind the stores it looks at."""
+class MemoryRegistryView(NatsRegistryView):
+    """A registry view for unit tests. False in this: it is never behind the stores it looks at."""
 
     def __init__(self, cards: MemoryCards, leases: MemoryLeases) -> None:
-        self._cards = cards
-        self._leases = leases
+        self._card_store = cards
+        self._lease_store = leases
 
     async def whole(self) -> None:
         """Return at once."""
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""
-        return self._cards.records.get(agent_id)
+        return self._card_store.records.get(agent_id)
 
     def cards(self) -> Sequence[CardRecord]:
         """All cards, by id."""
-        return [record for _, record in sorted(self._cards.records.items())]
+        return [record for _, record in sorted(self._card_store.records.items())]
 
     def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
         """Return the cards of a pool, by id."""
@@ -140,20 +140,20 @@ class MemoryRegistryView:
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
-        return self._leases.stands(agent_id)
+        return self._lease_store.stands(agent_id)
 
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was not heard for a whole lease."""
-        return self._leases.is_over(agent_id)
+        return self._lease_store.is_over(agent_id)
 
     def silence(self, agent_id: AgentId) -> timedelta | None:
         """How long the agent has not been heard."""
-        return self._leases.silence(agent_id)
+        return self._lease_store.silence(agent_id)
 
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent is."""
-        return self._leases.renewal(agent_id).load
+        return self._lease_store.renewal(agent_id).load
 
     def model(self, agent_id: AgentId) -> ModelReport | None:
         """How the agent's model answers."""
-        return self._leases.renewal(agent_id).model
+        return self._lease_store.renewal(agent_id).model

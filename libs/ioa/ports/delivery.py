@@ -1,4 +1,4 @@
-"""Output of the control plane: live pushes, progress, results, timers, goal records and dead letters."""
+"""Output of the control plane: live pushes, results, timers and dead letters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from ioa.group.events import EncodedEntry, Said
-from ioa.protocol.goals import GoalRecord, GoalResult
+from ioa.group.events import EncodedEntry
+from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.operation.dead_letters import DeadReason
 
@@ -17,13 +17,6 @@ class Inboxes(Protocol):
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Send an entry with its sequences to the connected members in `audience`, as a `SequencedEntry`."""
-
-
-class ProgressFeed(Protocol):
-    """Accepted progress reports that are not entries of a log. A report can be lost."""
-
-    async def publish(self, said: Said, goal: GoalName) -> None:
-        """Send a report to the other routers and to the clients that watch the goal."""
 
 
 class Results(Protocol):
@@ -47,22 +40,6 @@ class Timers(Protocol):
 
     async def remove(self, comm_id: CommId) -> None:
         """Remove a group's timers."""
-
-
-class GoalRecords(Protocol):
-    """Accepted goals. A record never changes."""
-
-    async def create(self, record: GoalRecord) -> GoalRecord:
-        """Store a goal under its id; return the stored record, which is an older goal's if the id was used before."""
-
-    async def find(self, comm_id: CommId) -> GoalRecord | None:
-        """Return the goal whose root group is `comm_id`."""
-
-    async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
-        """Return records after a number in the order of acceptance, and the number to continue from; None at the end."""
-
-    async def remove(self, goal: GoalName) -> None:
-        """Remove a record."""
 
 
 class DeadLetters(Protocol):

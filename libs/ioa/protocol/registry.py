@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
@@ -70,14 +69,13 @@ class Renew(Model):
 
 
 class Lease(Model):
-    """The reply to both: the duration of the lease, and the number by which the agent notices new memberships.
+    """The reply to both: when to renew the lease, and the number by which the agent notices new memberships.
 
     Attributes:
         joined: Number of the agent's newest membership; if it changes, the agent lists its memberships. 0 if it is unknown.
         inbox: Last token of the subject of pushes to the process, sent at its registration. Without a session nothing is pushed.
     """
 
-    duration: timedelta
     renew_every: timedelta
     joined: Count = 0
     warnings: tuple[str, ...] = ()
@@ -105,17 +103,14 @@ class RemoveAgent(Instruction):
     force: bool = False
 
 
-class GetAgents(Model):
-    """Read agents by id; unknown ids are left out."""
-
-    agent_ids: Annotated[tuple[AgentIdField, ...], Field(min_length=1, max_length=1_000)]
-
-
 class ListAgents(Model):
-    """List agents, optionally of a pool, in the order of their ids; `after` continues a list."""
+    """List agents in the order of their ids; `after` continues a list.
+
+    `name` selects the agent with this id, or if there is none, the agents of this pool, as for the addressee of a goal.
+    """
 
     online_only: bool = False
-    pool: PoolIdField | None = None
+    name: AgentIdField | None = None
     after: AgentIdField | None = None
     limit: Annotated[int, Field(ge=1, le=1_000)] = 200
 
@@ -188,11 +183,3 @@ class Claim(Model):
                 f"{agent_id} was taken over by {self.session.whereabouts}.",
                 hint="This process has to end; start it under another id if both are wanted.",
             )
-
-
-@dataclass(frozen=True)
-class HeldClaim:
-    """The stored claim of an agent's id; None if it was released or cannot be read."""
-
-    claim: Claim | None
-    revision: int

@@ -61,10 +61,8 @@ LIST_TEAMS = "groups.teams"
 """List named teams."""
 
 # Requests of users, observers and admins
-GET_AGENTS = "registry.get"
-"""Read cards by id."""
 LIST_AGENTS = "registry.list"
-"""List cards by pages."""
+"""List cards by pages, or of one agent or pool."""
 INDEX_STATUS = "discovery.status"
 """Read the state of discovery's index."""
 STANDING = "groups.standing"

@@ -18,7 +18,7 @@ from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.concurrency import beside
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import GoalRecords, Timers
+from ioa.ports.delivery import Timers
 from ioa.ports.group_log import GroupLog
 from ioa.runtime.audit import AuditLog, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
@@ -34,7 +34,7 @@ class GroupStores:
     audit: AuditLog
     log: GroupLog
     ledger: GroupLedger
-    goals: GoalRecords
+    goals: NatsGoalRecords
     timers: Timers
     open_groups: NatsOpenGroups
     memberships: NatsMemberships

@@ -42,8 +42,8 @@ async def find_card(pool: PoolId, call: ApiCall) -> AgentCard:
     Raises:
         NotFoundError: There is no such pool.
     """
-    found = (await call.client.list_agents(ListAgents(pool=pool, limit=1))).agents
-    if not found:
+    found = (await call.client.list_agents(ListAgents(name=AgentId(pool), limit=1))).agents
+    if not found or found[0].card.pool != pool:
         raise NotFoundError(f"There is no pool {pool}.", hint="GET /v1/agents lists the agents with their pools.")
     return found[0].card
 

@@ -15,7 +15,7 @@ from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
@@ -133,7 +133,7 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
     assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", False)]
     page = await client.list_agents(ListAgents(limit=1))
     assert ([one.card.agent_id for one in page.agents], page.more) == (["ada"], True)
-    assert [one.card.agent_id for one in (await client.list_agents(ListAgents(pool=PoolId("bob")))).agents] == ["bob"]
+    assert [one.card.agent_id for one in (await client.list_agents(ListAgents(name=AgentId("bob")))).agents] == ["bob"]
 
 
 async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Members) -> None:

@@ -161,8 +161,8 @@ async def _check_goal(watched: Watched, result: GoalResult) -> None:
 
 
 async def _check_refusals(watched: Watched, result: GoalResult) -> None:
-    held = await NatsSessions(watched.client).read(AgentId("sitter"))
-    assert held is not None and held.claim is not None
+    claim, _ = await NatsSessions(watched.client).read(AgentId("sitter"))
+    assert claim is not None
     header = Header(
         message_id=MessageId("late"),
         comm_id=result.comm_id,
@@ -171,7 +171,7 @@ async def _check_refusals(watched: Watched, result: GoalResult) -> None:
         turn=1,
         after=0,
         sent_at=datetime.now(UTC),
-        session=held.claim.session.session,
+        session=claim.session.session,
     )
     late = Message(header=header, payload=ConcludeGroupDiscussion())
     reply = await NatsRequester(watched.client).request(

@@ -147,7 +147,7 @@ _GOAL: dict[str, object] = {"goal_id": "g1", "goal": "count"}
 _LONG: dict[str, object] = {**_GOAL, "goal": "é" * 128, "max_turns": 256}
 _TASK = {"task_id": "t1", "assignee": "ada", "task_desc": "count"}
 _CARD = {"agent_id": "ada", "name": "Ada", "description": "counts"}
-_LEASE = {"duration": 9.0, "renew_every": 3.0, "joined": 7}
+_LEASE = {"renew_every": 3.0, "joined": 7}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ _LEASE = {"duration": 9.0, "renew_every": 3.0, "joined": 7}
         (Goal, {**_GOAL, "colour": "blue"}, Goal(goal_id=GoalId("g1"), goal="count")),
         (Goal, {**_LONG, "newer": _NUMBERS}, Goal.model_validate(_LONG)),
         (AgentCard, _CARD, AgentCard.model_validate({**_CARD, "pool": "ada"})),
-        (Lease, _LEASE, Lease(duration=timedelta(seconds=9), renew_every=timedelta(seconds=3), joined=7)),
+        (Lease, _LEASE, Lease(renew_every=timedelta(seconds=3), joined=7)),
     ],
     ids=["a field of a newer peer is ignored", "bytes zero that are no text", "an agent alone is its own pool", "durations"],
 )
@@ -249,4 +249,4 @@ def test_a_shortened_text_can_travel(text: str, most: int) -> None:
 def test_a_number_that_is_too_large_is_refused_where_it_is_written() -> None:
     """Nothing but an error of ours comes of it."""
     with pytest.raises(InvalidInputError, match="larger than any that can be written"):
-        encode(Lease.model_construct(duration=timedelta(seconds=1), renew_every=timedelta(seconds=1), joined=10**30))
+        encode(Lease.model_construct(renew_every=timedelta(seconds=1), joined=10**30))

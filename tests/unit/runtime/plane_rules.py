@@ -139,7 +139,7 @@ def _short(text: str) -> str:
 def _stores(plane: Plane) -> Mapping[str, str]:
     """Return what the stores contain, by paths."""
     logs, members = plane.log._entries, plane.memberships._numbers
-    goals = {room: one.model_dump(exclude_defaults=True, exclude=_RANDOM) for room, one in plane.goals._records.items()}
+    goals = {room: one.model_dump(exclude_defaults=True, exclude=_RANDOM) for room, one in plane.goals._by_id.items()}
     stored: dict[str, Any] = {
         "cards": sorted(one.card.agent_id for one in plane.view.cards()),
         "online": [one.card.agent_id for one in plane.view.cards() if plane.view.is_online(one.card.agent_id)],

@@ -57,11 +57,11 @@ from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Announced, Artifact, GoalResult
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, complete_id, is_token, parse_goal_id
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId, complete_id, is_token, parse_goal_id
 from ioa.protocol.model import Model
 from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.operation.status import AskStoreStanding, Prune, Pruned, StoreStanding
-from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
+from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.setup import files, reads
 from ioa.protocol.team_file import TeamSpec
 from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
@@ -210,8 +210,7 @@ class NatsSystemClient:
     async def _check_registered(self, name: AgentId) -> None:
         """Check that an agent or a pool has this name, online or not. If the registry does not answer, intake decides."""
         with suppress(UnavailableError):
-            found = await self._status(subjects.GET_AGENTS, GetAgents(agent_ids=(name,)), Agents)
-            if not found.agents and not (await self.list_agents(ListAgents(pool=PoolId(name), limit=1))).agents:
+            if not (await self.list_agents(ListAgents(name=name, limit=1))).agents:
                 raise NotFoundError(f"No agent or pool {name!r} has ever registered.", hint="`ioa agents` lists all agents.")
 
     async def submit(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:

@@ -48,7 +48,7 @@ class NatsGoalRecords:
         self._records = Records(client, GOAL_RECORDS, GoalRecord)
 
     async def create(self, record: GoalRecord) -> GoalRecord:
-        """Store a record, or return the stored record of the goal."""
+        """Store a goal under its id; return the stored record, which is an older goal's if the id was used before."""
         comm_id = record.goal.comm_id
         if await self._records.put_onto(record_key(comm_id, record.goal.user), record):
             return record
@@ -59,7 +59,10 @@ class NatsGoalRecords:
         return await self._records.find(record_key(comm_id))
 
     async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
-        """Read records in the order of acceptance, without unreadable ones; see the port."""
+        """Read records after a number, in the order of acceptance, and the number to continue from; None at the end.
+
+        Unreadable records are left out.
+        """
         page = await self._records.stream.page(ALL, after=after, limit=limit)
         records = [read_value(GOAL_RECORDS, message.subject, GoalRecord, message.data) for message in page.messages]
         return [record for record in records if record is not None], None if page.complete else page.messages[-1].seq

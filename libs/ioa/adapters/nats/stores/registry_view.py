@@ -12,10 +12,9 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.records import read_value
 from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.streams.topology import BEAT, CARDS, LEASES
-from ioa.errors import IoaError
 from ioa.protocol.agents.liveness import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.cards import Load, ModelReport
-from ioa.protocol.ids import AgentId, PoolId, parse_agent_id
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Renewal
 
 V = TypeVar("V")
@@ -82,15 +81,18 @@ class NatsRegistryView:
         return [self._cards[agent_id] for agent_id in sorted(self._pools.get(pool, ()))]
 
     def is_online(self, agent_id: AgentId) -> bool:
-        """Whether the agent's lease is valid."""
+        """Whether the agent's lease is valid, so that the agent may be found and launched."""
         return self._judge.standing(agent_id) is Standing.ONLINE
 
     def is_lost(self, agent_id: AgentId) -> bool:
-        """Whether the agent was silent for a whole lease while other agents were heard."""
+        """Whether the agent was silent for a whole lease while others were heard, so that its groups are informed.
+
+        An agent that deregistered within a lease is neither online nor lost.
+        """
         return self._judge.standing(agent_id) is Standing.LOST
 
     def silence(self, agent_id: AgentId) -> timedelta | None:
-        """Return the time since the agent was heard."""
+        """Return the time from the agent's last renewal to the last one of any agent, by the server's clock."""
         return self._judge.silence(agent_id)
 
     def load(self, agent_id: AgentId) -> Load:
@@ -125,7 +127,7 @@ class NatsRegistryView:
         changed = list[AgentId]()
         for agent_id, value in _by_agent(values):
             before = self._cards.get(agent_id)
-            after = None if value is None else _read_card(agent_id, value) or before
+            after = None if value is None else read_value(CARDS, agent_id, CardRecord, value) or before
             if before == after:
                 continue
             changed.append(agent_id)
@@ -146,13 +148,5 @@ class NatsRegistryView:
 def _by_agent(values: Mapping[str, V]) -> Iterator[tuple[AgentId, V]]:
     """Yield the values whose keys are ids of agents."""
     for key, value in values.items():
-        try:
-            yield parse_agent_id(key), value
-        except IoaError:
-            continue  # the registry's heartbeat
-
-
-def _read_card(agent_id: AgentId, value: bytes) -> CardRecord | None:
-    """Decode a card; a card that cannot be decoded, or is stored under another agent's id, is None."""
-    record = read_value(CARDS, agent_id, CardRecord, value)
-    return record if record is not None and record.card.agent_id == agent_id else None
+        if key != BEAT:
+            yield AgentId(key), value

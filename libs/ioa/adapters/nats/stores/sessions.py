@@ -14,7 +14,7 @@ from ioa.adapters.nats.stores.records import Records, read_value
 from ioa.adapters.nats.streams.follow import follow_bucket
 from ioa.adapters.nats.streams.topology import SESSIONS
 from ioa.protocol.ids import AgentId, SessionId
-from ioa.protocol.registry import Claim, HeldClaim
+from ioa.protocol.registry import Claim
 
 
 class NatsSessions:
@@ -51,22 +51,18 @@ class NatsSessions:
         claim = self._claims.get(agent_id)
         if claim is None or claim.session.session == session:
             return
-        held = await self.read(agent_id)
-        if held is not None and held.claim is not None:
-            held.claim.refuse_others(agent_id, session)
+        held, _ = await self.read(agent_id)
+        if held is not None:
+            held.refuse_others(agent_id, session)
 
     async def is_held(self, agent_id: AgentId) -> bool:
         """Whether a process holds an agent's id."""
-        if agent_id in self._claims:
-            return True
-        held = await self.read(agent_id)
-        return held is not None and held.claim is not None
+        return agent_id in self._claims or (await self.read(agent_id))[0] is not None
 
-    async def read(self, agent_id: AgentId) -> HeldClaim | None:
-        """Read the claim of an id from the stream's leader; None if the id was never claimed."""
+    async def read(self, agent_id: AgentId) -> tuple[Claim | None, int]:
+        """Read the claim of an id from the stream's leader, and its revision, 0 if the id was never claimed."""
         data, revision = await self._stored.stored(agent_id)
-        claim = read_value(SESSIONS, agent_id, Claim, data) if data else None
-        return HeldClaim(claim, revision) if revision else None
+        return read_value(SESSIONS, agent_id, Claim, data) if data else None, revision
 
     async def remove(self, agent_id: AgentId) -> None:
         """Remove the claim of an id."""
