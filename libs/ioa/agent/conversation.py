@@ -94,8 +94,7 @@ class GivenOut:
 
 def read_conversation(view: TurnView) -> tuple[Heard, ...]:
     """Return the conversation so far, in the group's order."""
-    turns: dict[TaskId, int] = {}
-    return tuple([part for entry in view.log for part in _heard(entry, turns, view.replies)])
+    return tuple([part for parts in heard_in(view).values() for part in parts])
 
 
 def heard_in(view: TurnView) -> Mapping[str, Sequence[Heard]]:

@@ -197,10 +197,7 @@ class Leader:
                 return None
             led.team = None
             if led.formations >= MAX_FORMATIONS:
-                went = "The agents that fit the goal went offline before the team was complete."
-                team = led.goal.team
-                why = went if team is None else f"The team {team.team} is not complete. {led.incomplete}"
-                return await self._abandon(led, Reason.NO_AGENT, why)
+                return await self._abandon(led, Reason.NO_AGENT, f"The team is not complete. {led.incomplete}")
             await asyncio.sleep(led.formations * self._reform_after)
 
     def _may_search_again(self, led: _Leadership) -> bool:

@@ -288,18 +288,10 @@ class TaskContext(ABC):
             if len(content) > MAX_ARTIFACT_BYTES:
                 raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
             path = self.workspace / "artifacts" / name
-            self._write(path, content)
+            path.parent.mkdir(exist_ok=True)  # fails if the task has ended and its workspace is deleted
+            path.write_bytes(content)
             self._made[name] = InputFile(name, path, kind)
         return path
-
-    def _write(self, path: Path, content: bytes) -> None:
-        from ioa.disk import check_free_space
-
-        check_free_space(self.workspace, len(content), f"{path.name!r} with {len(content):,} bytes")
-        path.parent.mkdir(exist_ok=True)  # fails if the task has ended and its workspace is deleted
-        temporary = path.with_name(f".{path.name}.part")
-        temporary.write_bytes(content)
-        temporary.replace(path)
 
     @abstractmethod
     def tell(self, kind: str, /, **data: Any) -> None:

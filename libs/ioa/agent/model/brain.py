@@ -183,7 +183,7 @@ class ModelBrain:
             turn_prompt.rules(view),
             turn_prompt.chat(view, turn_prompt.turn_tail(view)),
             view.meter,
-            _about(view),
+            (view.me, view.state.comm_id),
             reader=Reader(view),
         )
         return await dialogue.decide(turn_shape(view), partial(build_message, view=view))
@@ -204,8 +204,3 @@ class ModelBrain:
         if mine is not None and view.at is not None:
             lasted, floor = (view.at - mine.since).total_seconds(), view.state.limits.floor_timeout.total_seconds()
             await self._adviser.sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
-
-
-def _about(view: TurnView) -> tuple[str, ...]:
-    """Return the cache key's parts: prompts of an agent in a group have the same beginning."""
-    return view.me, view.state.comm_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -81,14 +81,14 @@ class Dialogue:
     about: tuple[str, ...]
     patience: timedelta | None = None
     reader: Reader | None = None
-    _later: list[ChatMessage] = field(default_factory=list, init=False)
-    _context: int | None = field(default=None, init=False)
-    _times: int = field(default=1, init=False)
-    _away: UnavailableError | None = field(default=None, init=False)
-    """The last error of an unavailable model; None while it answers."""
 
     def __post_init__(self) -> None:
         self._budget = self.adviser.budget
+        self._later: list[ChatMessage] = []
+        self._context: int | None = None
+        self._times = 1
+        self._away: UnavailableError | None = None
+        """The last error of an unavailable model; None while it answers."""
         self._timeout = self._budget.decision_timeout.total_seconds()
         self._patience = self._timeout if self.patience is None else self.patience.total_seconds()
         self._calls = MeteredCalls(self._budget, self.meter, self.purpose)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 
 from ioa.agent.model.answers import Read
-from ioa.agent.model.transcript import read_log
+from ioa.agent.model.transcript import file_line, read_log
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import defused, fenced, in_one_line
@@ -20,8 +19,6 @@ MAX_READ_CHARS = 20_000
 """Maximum characters of a read."""
 MAX_FILE_BYTES = 16_000_000
 """Maximum bytes of a file that is downloaded for a read or a conclusion."""
-
-_TEXT_KINDS = re.compile(r"text/.*|application/(?:json|xml|yaml|toml|x-ndjson|jsonl|csv|sql|javascript|x-yaml|.*\+json|.*\+xml)")
 
 
 @dataclass
@@ -74,14 +71,15 @@ class Reader:
         raise InvalidInputError(f"There is nothing called `{in_one_line(what)[:100]}` to read. There are {there}.")
 
     async def _file_text(self, file: Artifact) -> str:
-        kind = file.media_type.partition(";")[0].strip().lower()
-        about = f"`{in_one_line(file.name)}` ({in_one_line(kind)}, {file.size_bytes:,} bytes, sha256 {file.sha256})"
-        if file.size_bytes > MAX_FILE_BYTES or not _TEXT_KINDS.fullmatch(kind):
-            raise InvalidInputError(f"{about} cannot be shown as text.")
+        about = f"{file_line(f'`{in_one_line(file.name)}`', file)} cannot be read"
+        if file.size_bytes > MAX_FILE_BYTES:
+            raise InvalidInputError(f"{about}: it is too large.")
         try:
-            return (await self.view.files.get_file(file)).decode("utf-8-sig", "replace")
+            return (await self.view.files.get_file(file)).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InvalidInputError(f"{about}: it is no text in UTF-8.") from None
         except IoaError as error:
-            raise InvalidInputError(f"{about} cannot be read now: {error.message}") from None
+            raise InvalidInputError(f"{about} now: {error.message}") from None
 
 
 def files_by_id(view: TurnView) -> dict[str, Artifact]:

@@ -9,7 +9,7 @@ from ioa.agent.rules.list_plan import has_items
 from ioa.agent.rules.progress import PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
 from ioa.group.charter import PlannedTask
-from ioa.ports.brain import TaskRecord, WholeConclusion
+from ioa.ports.brain import WholeConclusion
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
@@ -17,7 +17,6 @@ from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
 _MAX_TITLE_CHARS, _MAX_REASON_CHARS, _MAX_BRIEF_REASONS = 90, 300, 2
 _MAX_LIST_LINES = 3
 """Maximum lines of an example, because the message for a rejected goal has at most eight lines."""
-_NOT_STARTED = "no agent could start it"
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
     Reason.BUDGET: "The discussion was cut short: its budget was spent.",
@@ -97,26 +96,16 @@ def _title(view: TurnView, item: PlanItem) -> str:
 
 
 def _reasons(view: TurnView, missing: Sequence[PlanItem], *, brief: bool) -> list[str]:
-    """Return a line for each missing result; in brief, three lines in total, with two reasons for a single task."""
-    if brief and len(missing) == 1:
-        [item] = missing
-        reasons = _attempt_reasons(item) or [_NOT_STARTED]
-        if has_items(item.plan.task_desc or view.goal):
-            reasons.insert(0, "it has lines outside of its list, so it is one task")
-        return [f"Not done: {_title(view, item)}", *(f"- {why}" for why in reasons[:_MAX_BRIEF_REASONS])]
-    lines = ["Not done:"]
-    for item in missing:
-        reasons = ["it uses a result that is missing"] if item.is_skipped else _attempt_reasons(item)
-        lines.append(f"- {_title(view, item)} ({next(iter(reasons), _NOT_STARTED)})")
+    """Return a line for each missing result; in brief, at most three lines."""
+    lines = ["Not done:", *(f"- {_title(view, item)} ({_reason(item)})" for item in missing)]
     return [*lines[:2], f"- and {len(missing) - 1} more"] if brief and len(missing) > _MAX_BRIEF_REASONS else lines
 
 
-def _attempt_reasons(item: PlanItem) -> list[str]:
-    """Return why each attempt failed: first of agents that tried, because a declined task helps the user less."""
-    return [_reason(task) for task in sorted(item.attempts, key=lambda task: task.declined)]
-
-
-def _reason(task: TaskRecord) -> str:
+def _reason(item: PlanItem) -> str:
+    """Return why a result is missing: from the first agent that tried, because a declined task helps the user less."""
+    task = min(item.attempts, key=lambda attempt: attempt.declined, default=None)
+    if item.is_skipped or task is None:
+        return "it uses a result that is missing" if item.is_skipped else "no agent could start it"
     if task.outcome is None:
         return f"{task.spec.assignee}: not finished"
     why = f"rejected: {task.rejected}" if task.rejected else task.conclusion or "no reason was given"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import InputFile
-from ioa.disk import check_free_space, remove_folder
+from ioa.disk import remove_folder
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, plain_file_name
@@ -52,7 +52,6 @@ class GroupFiles:
         Raises:
             NotFoundError: A file is not in the store.
             InvalidInputError: A file differs from its SHA-256 digest.
-            TaskError: The disk has no room.
             UnavailableError: The store does not answer.
         """
         async with self._fetching:
@@ -118,12 +117,11 @@ class GroupFiles:
         return self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
 
     async def _fetch(self, artifact: Artifact) -> None:
-        path, size = self._path(artifact), artifact.size_bytes
+        path = self._path(artifact)
         if await asyncio.to_thread(path.exists):
             return
         async with aclosing(self._network.stream_file(self._me, artifact)) as pieces:
             await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
-            await asyncio.to_thread(check_free_space, path.parent, size, f"{artifact.name!r} with {size:,} bytes")
             await _download(pieces, path)
 
     async def _put(self, folder: str, name: str, data: bytes, media_type: str) -> Artifact:

@@ -232,22 +232,15 @@ async def _exists(member: Membership, subgroup: CommId) -> bool:
 
 
 async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
-    """Download the files of a task; if some are missing, decline the task before anything is spent on it."""
-    named = [("The goal", file) for file in task.group.charter.inputs]
-    for record in task.used:
-        if record.outcome is TaskOutcome.DONE:
-            named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", file) for file in record.artifacts]
-    missing: list[str] = []
-    for where, file in named:
-        try:
-            await until_answered(files.fetch, [file])
-        except (NotFoundError, InvalidInputError) as error:
-            missing.append(f"{where} names {file.name!r}, which is missing: {error.message}")
-    if not missing:
-        return None
-    _log.warning("task_lacks_files", files=len(missing))
-    text = "\n".join(["Files of this task are missing. Reject the result, or repeat its task.", *missing])
-    return _failed(task.spec.task_id, text).model_copy(update={"declined": True})
+    """Download the files of a task; if one is missing, decline the task before anything is spent on it."""
+    used = [file for record in task.used if record.outcome is TaskOutcome.DONE for file in record.artifacts]
+    try:
+        await until_answered(files.fetch, [*task.group.charter.inputs, *used])
+    except (NotFoundError, InvalidInputError) as error:
+        _log.warning("task_lacks_files", error=error.message)
+        text = f"A file of this task is missing. Reject the result, or repeat its task. {error.message}"
+        return _failed(task.spec.task_id, text).model_copy(update={"declined": True})
+    return None
 
 
 async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> InformTaskResult | None:

@@ -72,7 +72,7 @@ async def test_reads_are_a_part_of_the_prompt() -> None:
 
 
 async def test_reads_files_by_their_kind() -> None:
-    """Text and HTML as they are, anything else by name, size and digest; the goal's files too, unless they are gone."""
+    """Text and HTML as they are, anything else by name and size; the goal's files too, unless they are gone."""
     page = b"<html><head><style>p{}</style></head><p>One <b>two</b></p><script>x</script><td>3</td></html>"
     kinds = {"a_csv": ("text/csv; charset=utf-8", b"x,y\n1,2"), "b_html": ("text/html", page), "c_png": ("image/png", b"\x89PNG")}
     team, made = await with_files(**kinds)
@@ -80,7 +80,7 @@ async def test_reads_files_by_their_kind() -> None:
     names = ("t1-x/a.csv", "t1-x/b.html", "input/a.csv", "`t1-x/c.png`", "input/sales.csv")
     csv, html, given, image, gone = await told(team, *({"what": name} for name in names))
     assert ("x,y\n1,2" in csv, "<p>One <b>two</b></p>" in html, "x,y\n1,2" in given) == (True, True, True)
-    assert image == f"<read>\n`c.png` (image/png, 4 bytes, sha256 {made['c_png'].sha256}) cannot be shown as text.\n</read>"
+    assert image == "<read>\n`c.png` (image/png, 4 bytes) cannot be read: it is no text in UTF-8.\n</read>"
     assert "`sales.csv` (text/csv, 18,204 bytes" in gone and "cannot be read now" in gone
 
 

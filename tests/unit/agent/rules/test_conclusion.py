@@ -61,7 +61,7 @@ async def test_agent_that_tried_is_quoted_before_agents_that_declined() -> None:
     """The reason of an agent that knows the task helps the user most."""
     play = GroupPlay(charter_of([planned("t1", "a", "sum", others=("b",))]))
     conclusion = await concluded(play, {"a": "Not mine.", "b": "No column x."}, ["a", "b"], ["a"])
-    assert conclusion.content.splitlines()[:2] == ["Not done: sum", "- b: No column x."]
+    assert conclusion.content.splitlines()[:2] == ["Not done:", "- sum (b: No column x.)"]
     assert conclusion.reason is Reason.FAILED
 
 
@@ -72,9 +72,8 @@ async def test_rejected_goal_shows_an_example_of_the_nearest_agent() -> None:
     conclusion = await concluded(play, dict.fromkeys("ab", "Write sum of …"), declining="ab")
     assert conclusion.reason is Reason.NO_AGENT
     assert conclusion.content.splitlines() == [
-        "Not done: sumz",
-        "- a: Write sum of …",
-        "- b: Write sum of …",
+        "Not done:",
+        "- sumz (a: Write sum of …)",
         "This works, with your own words in place of those in capitals:",
         *EXAMPLE.splitlines(),
     ]
