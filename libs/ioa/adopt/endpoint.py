@@ -74,14 +74,14 @@ class Endpoint:
         return (own.scheme, own.host, own.port) == (other.scheme, other.host, other.port)
 
     @asynccontextmanager
-    async def open(self, prepare: Callable[[bytes], bytes] = lambda content: content) -> AsyncIterator[ServerClient]:
-        """Open a client for the calls of a task. `prepare` changes the content of an answer before it is read."""
+    async def open(self) -> AsyncIterator[ServerClient]:
+        """Open a client for the calls of a task."""
         trusted = await asyncio.to_thread(_certificates)
         timeout = httpx.Timeout(self.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
         outside = OutsideTransport(_ELSEWHERE, httpx.AsyncHTTPTransport(verify=trusted))
         async with httpx.AsyncClient(transport=outside, timeout=timeout) as others:
             options = {"base_url": self.url, "headers": PLAINLY, "timeout": timeout, "verify": trusted}
-            async with ServerClient(self, others, prepare, **options) as client:
+            async with ServerClient(self, others, **options) as client:
                 yield client
 
 
@@ -98,11 +98,10 @@ class ServerClient(httpx.AsyncClient):
     of a request changes the limit of its answer.
     """
 
-    def __init__(self, endpoint: Endpoint, others: httpx.AsyncClient, prepare: Callable[[bytes], bytes], **options: Any) -> None:
+    def __init__(self, endpoint: Endpoint, others: httpx.AsyncClient, **options: Any) -> None:
         super().__init__(**options)
         self._endpoint = endpoint
         self._others = others
-        self._prepare = prepare
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
         """Send a request and read its answer.
@@ -135,8 +134,8 @@ class ServerClient(httpx.AsyncClient):
                     break
                 continue
             if answer.is_success:
-                content = self._prepare(answer.content)
-                return httpx.Response(answer.status_code, headers=answer.headers, content=content, request=request)
+                answer.request = request
+                return answer
             if answer.status_code not in _BUSY:
                 raise failure(host, f"status {answer.status_code}, {_reason(answer)}")
             trouble = f"status {answer.status_code}"

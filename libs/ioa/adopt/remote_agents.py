@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from http import HTTPStatus
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 import httpx
 
@@ -41,7 +40,7 @@ except ImportError as error:
     raise MissingExtraError.of("Adopting an agent by A2A", "a2a") from error
 
 _OPEN = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
-_CARD, _OLD_CARD = ".well-known/agent-card.json", ".well-known/agent.json"
+_CARD = ".well-known/agent-card.json"
 _THIS_MACHINE = ("localhost", "127.0.0.1", "0.0.0.0", "::1", "::")  # noqa: S104 - names in cards, at which nothing listens
 """Hosts in a card that name the agent's own server."""
 _MAX_EXAMPLES = 20
@@ -161,7 +160,7 @@ async def _connected(endpoint: Endpoint) -> AsyncIterator[tuple[AgentCard, Clien
         TaskError: The card cannot be read.
     """
     config = ClientConfig(streaming=False, polling=True, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"])
-    async with endpoint.open(_without_nulls) as http:
+    async with endpoint.open() as http:
         config.httpx_client = http
         with _failures(endpoint.host):
             card = await _read_card(endpoint, http)
@@ -175,13 +174,7 @@ async def _connected(endpoint: Endpoint) -> AsyncIterator[tuple[AgentCard, Clien
 
 
 async def _read_card(endpoint: Endpoint, http: ServerClient) -> AgentCard:
-    try:
-        content = (await http.get(_CARD)).content
-    except TaskError as error:
-        if f"status {HTTPStatus.NOT_FOUND:d}" not in error.message:
-            raise
-        content = (await http.get(_OLD_CARD)).content
-    card = parse_agent_card(json.loads(content))
+    card = parse_agent_card((await http.get(_CARD)).json())
     for one in card.supported_interfaces:
         one.protocol_binding = one.protocol_binding.upper()
         url = httpx.URL(endpoint.url).join(one.url)
@@ -189,8 +182,6 @@ async def _read_card(endpoint: Endpoint, http: ServerClient) -> AgentCard:
             own = httpx.URL(endpoint.url)
             url = url.copy_with(scheme=own.scheme, host=own.host, port=own.port)
         one.url = str(url)
-        if one.protocol_version.startswith("0.2"):  # the messages of 0.3
-            one.protocol_version = "0.3.0"
     return card
 
 
@@ -273,22 +264,3 @@ def _as_json(data: object) -> str:
         return int(value) if (value := float(text)).is_integer() else value
 
     return json.dumps(json.loads(json.dumps(data), parse_float=number), ensure_ascii=False)
-
-
-def _without_nulls(content: bytes) -> bytes:
-    """Return JSON without members that are null, which many servers write for absent values; other content unchanged."""
-    try:
-        return json.dumps(_present(json.loads(content))).encode()
-    except (ValueError, RecursionError):
-        return content
-
-
-def _present(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_present(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {key: one if key in ("data", "metadata") else _present(one) for key, one in value.items() if one is not None}
-    if "artifactId" in kept or "messageId" in kept:
-        kept.setdefault("parts", [])
-    return kept

@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.ports.chat_model import ChatModel
 
 MAX_INSTRUCTIONS_CHARS = 8_000
-_CONTEXT = "ctx"
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 TaskFunction = Callable[..., str | Awaitable[str]]
@@ -223,14 +222,10 @@ def _only_speaks(_task: str) -> NoReturn:
 
 def _check_function(function: TaskFunction) -> None:
     """Reject a function that would fail at the first task."""
-    name, arity = _name(function), _arity(function)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise InvalidInputError(f"{name} yields; a task has one answer.", hint="Return the whole text.")
-    context = inspect.signature(function).parameters.get(_CONTEXT)
-    by_name = context is not None and context.kind is inspect.Parameter.KEYWORD_ONLY
-    if by_name or arity not in (1, 2) or not _takes(function, arity):
+    arity = _arity(function)
+    if arity not in (1, 2) or not _takes(function, arity):
         raise InvalidInputError(
-            f"{name} must take one argument (task) or two (task, ctx) by position.", hint="See the README's example."
+            f"{_name(function)} must take one argument (task) or two (task, ctx) by position.", hint="See the README's example."
         )
 
 

@@ -118,7 +118,7 @@ def _load_module(name: str) -> object:
 
 @contextmanager
 def _reported_errors(source: str) -> Iterator[None]:
-    """Report an error of an author's module with the author's part of the traceback."""
+    """Report an error of an author's module with its traceback."""
     try:
         yield
     except IoaError:
@@ -129,12 +129,5 @@ def _reported_errors(source: str) -> Iterator[None]:
             hint="Is the name right? What the examples need comes with the extra `examples`.",
         ) from None
     except Exception as error:  # noqa: BLE001 - an author's module may raise anything
-        trace = traceback.TracebackException.from_exception(error)
-        trace.stack = traceback.StackSummary.from_list(frame for frame in trace.stack if not _loads(frame.filename))
-        lines = "".join(trace.format()).rstrip()
+        lines = "".join(traceback.format_exception(error)).rstrip()
         raise InvalidInputError(f"{source} cannot be loaded:\n{lines}", hint="Mend the file.") from None
-
-
-def _loads(filename: str) -> bool:
-    """Whether a frame belongs to the code that loads modules."""
-    return filename == __file__ or filename.startswith("<frozen importlib") or Path(filename).parent.name == "importlib"

@@ -107,12 +107,6 @@ async def test_card_of_version_1_0_is_read(card: Callable[[str], Json], tmp_path
     assert await answered(RemoteAgent(card, DONE_V1), RecordingContext(tmp_path)) == "Sun over Tarn"
 
 
-async def test_card_at_the_path_of_version_0_2_is_read(tmp_path: Path) -> None:
-    """The path is tried after the current one."""
-    remote = RemoteAgent(lambda origin: {"url": f"{origin}/"}, DONE, path="/.well-known/agent.json")
-    assert await answered(remote, RecordingContext(tmp_path)) == "Sun over Tarn"
-
-
 async def test_agent_with_http_json_only_is_reached(tmp_path: Path) -> None:
     """The binding is supported, in both versions."""
 
@@ -148,12 +142,11 @@ async def test_agent_without_a_supported_interface_is_rejected_at_the_start(inte
     "answer",
     [
         {**DONE, "artifacts": None, "history": None, "status": {**COMPLETED, "timestamp": None}},
-        {**DONE, "artifacts": [{"artifactId": "a", "parts": None}], "status": COMPLETED},
         {**DONE, "artifacts": [], "status": COMPLETED},
         {**DONE, "artifacts": [], "history": [WORDS]},
         WORDS,
     ],
-    ids=["nulls", "parts-null", "status-only", "history-only", "message"],
+    ids=["nulls", "status-only", "history-only", "message"],
 )
 async def test_answer_is_read(answer: Json, tmp_path: Path) -> None:
     """The text is in the artifacts, otherwise in the status, otherwise in the history."""

@@ -31,11 +31,12 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
-from ioa.protocol.ids import AgentId, CommId, TaskId, turn_of_task_id
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
+    Header,
     InformTaskResult,
     Message,
     Pass,
@@ -47,6 +48,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
+from ioa.protocol.operation.trace import span_of_message
 
 _FAILURES = (TaskOutcome.FAILED, TaskOutcome.REJECTED)
 
@@ -114,6 +116,21 @@ class GroupHistory:
         self.state, self.cursor = state, sequenced.seq
         self.news.set()
         self.news = asyncio.Event()
+
+    def message(self, sender: AgentId, payload: Payload, turn: int, message_id: MessageId, at: datetime, **about: Any) -> Message:
+        """Make a message for a turn or a task; `about` has further fields of its header."""
+        header = Header(
+            message_id=message_id,
+            comm_id=self.comm_id,
+            sender=sender,
+            state=self.state.phase,
+            turn=turn,
+            after=self.cursor,
+            traceparent=span_of_message(self.charter.traceparent, sender, message_id),
+            sent_at=at,
+            **about,
+        )
+        return Message(header=header, payload=payload)
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return this member's message with a digest, and its turn."""

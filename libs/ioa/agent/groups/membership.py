@@ -22,8 +22,7 @@ from ioa.ports.meter import NOTHING_METERED, Meter, Metered
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import REJECTED, DecidedBy, ModelCall
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId
-from ioa.protocol.messages import Header, Message, Payload
-from ioa.protocol.operation.trace import span_of_message
+from ioa.protocol.messages import Message, Payload
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry.fault_points import fault_point
 
@@ -94,22 +93,17 @@ class Membership:
 
     def message(self, payload: Payload, turn: int, metered: Metered = NOTHING_METERED, by: DecidedBy | None = None) -> Message:
         """Make a message for a turn or a task."""
-        message_id, traceparent = MessageId(self.ports.ids.new("m")), self.charter.traceparent
-        header = Header(
-            message_id=message_id,
-            comm_id=self.comm_id,
-            sender=self.me,
-            state=self.state.phase,
-            turn=turn,
-            after=self.history.cursor,
-            traceparent=span_of_message(traceparent, self.me, message_id),
-            sent_at=self.ports.clock.now(),
+        return self.history.message(
+            self.me,
+            payload,
+            turn,
+            MessageId(self.ports.ids.new("m")),
+            self.ports.clock.now(),
             usage=None if metered.usage == NOTHING else metered.usage,
             calls=metered.calls,
             decided_by=by,
             session=self.session,
         )
-        return Message(header=header, payload=payload)
 
     async def send(self, message: Message) -> Accepted | Rejected:
         """Send a message until the router replies.
