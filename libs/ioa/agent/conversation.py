@@ -94,7 +94,8 @@ class GivenOut:
 
 def read_conversation(view: TurnView) -> tuple[Heard, ...]:
     """Return the conversation so far, in the group's order."""
-    return tuple([part for parts in heard_in(view).values() for part in parts])
+    turns: dict[TaskId, int] = {}
+    return tuple([part for entry in view.log for part in _heard(entry, turns, view.replies)])
 
 
 def heard_in(view: TurnView) -> Mapping[str, Sequence[Heard]]:
@@ -206,13 +207,18 @@ def said_last(said: Sequence[Heard], most_bytes: int) -> str:
     return "\n".join(reversed(lines))
 
 
+def spoken(view: TurnView) -> list[Heard]:
+    """Return the messages, questions and results of the conversation, in order."""
+    return [one for one in read_conversation(view) if one.kind in ("message", "question", "answer", "result", "failure")]
+
+
 def told_of_part(view: TurnView) -> str:
     """Return the task of a function that speaks in a turn: its part, the goal, and the last part of the conversation."""
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    spoken = [one for one in read_conversation(view) if one.kind in ("message", "question", "answer", "result", "failure")]
-    said = ["What was said so far:", said_last(spoken, _MAX_SAID_BYTES)] if spoken else []
+    heard = spoken(view)
+    said = ["What was said so far:", said_last(heard, _MAX_SAID_BYTES)] if heard else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])
 

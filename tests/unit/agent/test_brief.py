@@ -78,4 +78,4 @@ def test_brief_contains_the_last_messages_that_all_members_received() -> None:
 def test_brief_of_long_results_is_bounded() -> None:
     """The brief states that text is missing."""
     brief, _ = _told(_story("x" * 100_000))
-    assert (len(brief) <= MAX_BRIEF_CHARS, "characters are left out …]" in brief) == (True, True)
+    assert (len(brief) <= MAX_BRIEF_CHARS, "x […]" in brief) == (True, True)

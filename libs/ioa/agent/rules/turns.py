@@ -14,8 +14,6 @@ from ioa.ports.brain import Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_TASKS_PER_ASSIGNMENT, ConcludeGroupDiscussion, Pause, TaskSpec
 
-_TURNS_OF_ASYNC = 3
-"""Turns that an asynchronous assignment needs: assign, pause, conclude. With fewer turns left, tasks are assigned synchronously."""
 _MAX_REFUSALS = 1
 """Rejections in a turn after which no task is assigned, so that the turn ends with a message that is certainly legal."""
 
@@ -57,6 +55,4 @@ def _assignment(view: TurnView, items: Sequence[PlanItem], chosen: Sequence[Plan
         uses = tuple(attempts[use] for use in item.plan.uses if use in attempts)
         task_id, title = given[item.plan.task_id], short_title(text)
         tasks.append(TaskSpec(task_id=task_id, assignee=item.performer, task_desc=text, task_abstract=title, uses=uses))
-    is_one_chain = sum({*given.values()}.isdisjoint(task.uses) for task in tasks) == 1 and not view.state.open_tasks
-    wait = is_one_chain or view.state.turns_left < _TURNS_OF_ASYNC
-    return view.assign(tasks, wait=wait, say="; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks))
+    return view.assign(tasks, say="; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks))

@@ -7,26 +7,18 @@ results that the task uses, each with its author.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.conversation import assignment_of, attributed
+from ioa.agent.conversation import attributed, given_out, said_last, spoken
 from ioa.group.charter import MAX_BRIEF_CHARS
 from ioa.protocol.goals import Artifact
-from ioa.protocol.messages import (
-    MAX_ARTIFACTS,
-    AsyncTaskAssignment,
-    Discussion,
-    InformTaskResult,
-    Message,
-    Pause,
-    SyncTaskAssignment,
-    TaskOutcome,
-)
+from ioa.protocol.messages import MAX_ARTIFACTS, Message, TaskOutcome
+from ioa.protocol.texts import shortened
 
 LAST_MESSAGES = 5
 """Number of the last messages of the parent group in the brief."""
-_GOAL_CHARS, _WHY_CHARS, _MESSAGE_CHARS, _RESULTS_CHARS = 4_000, 2_000, 1_000, 8_000
-_MARK_CHARS = 60
+_GOAL_BYTES, _WHY_BYTES, _SAID_BYTES, _RESULTS_BYTES = 4_000, 2_000, 5_000, 8_000
 
 
 def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
@@ -39,50 +31,28 @@ def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
     Returns:
         At most `MAX_BRIEF_CHARS` characters; longer texts are cut with a mark, and results share the rest of the limit.
     """
-    charter, spec = task.group.charter, task.spec
-    given = assignment_of(messages, spec)
-    asker = given.header.sender if given is not None else charter.owner
+    read_by_all = replace(task.group, log=tuple(messages))
+    charter, given = task.group.charter, given_out(read_by_all, task.spec)
     parts = [
-        f"The goal is task {spec.task_id} of group {charter.comm_id}; {asker} gave it to {task.me.agent_id}.",
-        _part("What that group is to reach", charter.goal, _GOAL_CHARS),
+        f"The goal is task {task.spec.task_id} of group {charter.comm_id}; {given.asked_by} gave it to {task.me.agent_id}.",
+        attributed("What that group is to reach", shortened(charter.goal, _GOAL_BYTES)),
     ]
-    if given is not None and (why := _words(given)):
-        parts.append(_part("Why the task was given", why, _WHY_CHARS))
-    said = [message for message in messages if message is not given and _words(message)][-LAST_MESSAGES:]
-    if said:
-        lines = [_part(message.header.sender, _words(message), _MESSAGE_CHARS) for message in said]
-        parts.append("\n".join(["Said last in that group:", *lines]))
+    if given.reason:
+        parts.append(attributed("Why the task was given", shortened(given.reason, _WHY_BYTES)))
+    if said := spoken(read_by_all)[-LAST_MESSAGES:]:
+        parts.append(f"Said last in that group:\n{said_last(said, _SAID_BYTES)}")
     results = [record for record in task.used if record.conclusion]
     for record in results:
-        how = "rejected" if record.rejected else str(record.outcome)
-        name = f"Result {record.spec.task_id} of {record.spec.assignee}, {how}"
-        parts.append(_part(name, record.conclusion, _RESULTS_CHARS // len(results)))
+        name, limit = f"Result {record.spec.task_id} of {record.spec.assignee}", _RESULTS_BYTES // len(results)
+        parts.append(
+            attributed(f"{name}, {'rejected' if record.rejected else record.outcome}", shortened(record.conclusion, limit))
+        )
         if record.rejected:
-            parts.append(_part("Why it was rejected", record.rejected, _RESULTS_CHARS // len(results)))
-    return _cut("\n\n".join(parts), MAX_BRIEF_CHARS)
+            parts.append(attributed("Why it was rejected", shortened(record.rejected, limit)))
+    return shortened("\n\n".join(parts), MAX_BRIEF_CHARS)
 
 
 def files_of(task: TaskView) -> tuple[Artifact, ...]:
     """Return the files of the results that a task uses, without rejected ones."""
     done = [record for record in task.used if record.outcome is TaskOutcome.DONE]
     return tuple({file.object_name: file for record in done for file in record.artifacts}.values())[:MAX_ARTIFACTS]
-
-
-def _words(message: Message) -> str:
-    payload = message.payload
-    if isinstance(payload, InformTaskResult):
-        return f"{payload.task_id} {payload.outcome}: {payload.task_conclusion}"
-    return payload.content if isinstance(payload, Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause) else ""
-
-
-def _part(name: str, text: str, most: int) -> str:
-    """Return a text after the name of its author."""
-    return _cut(attributed(name, text), most)
-
-
-def _cut(text: str, most: int) -> str:
-    """Keep the beginning of a text that is too long, and say how much is missing."""
-    if len(text) <= most:
-        return text
-    kept = max(0, most - _MARK_CHARS)
-    return f"{text[:kept]} [… {len(text) - kept:,} of {len(text):,} characters are left out …]"

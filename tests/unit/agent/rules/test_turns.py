@@ -16,7 +16,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import AsyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, charter_of, planned
 
@@ -148,8 +148,8 @@ def test_assignment_holds_at_most_32_tasks() -> None:
     """The rest of a larger plan, which a client can send, follows in the next turn."""
     play = GroupPlay(charter_of([planned(f"p{number}", "a") for number in range(40)]))
     first = next_utterance(play.view(OWNER))
-    assert isinstance(first, AsyncTaskAssignment)
+    assert isinstance(first, SyncTaskAssignment)
     records = [TaskRecord(task, TaskOutcome.DONE, "done", ()) for task in first.tasks]
     second = next_utterance(replace(play.view(OWNER), tasks=tuple(records)))
-    assert isinstance(second, AsyncTaskAssignment)
+    assert isinstance(second, SyncTaskAssignment)
     assert [task.task_id for task in (*first.tasks, *second.tasks)] == [f"t1-p{number}" for number in range(40)]
