@@ -23,7 +23,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ioa.concurrency import fail_after
-from ioa.local.programs import Program
+from ioa.local.system import Program
 
 _PRELOADED = (
     "ioa.hosting.__main__",

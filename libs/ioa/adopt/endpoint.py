@@ -137,7 +137,7 @@ class ServerClient(httpx.AsyncClient):
                 answer.request = request
                 return answer
             if answer.status_code not in _BUSY:
-                raise failure(host, f"status {answer.status_code}, {_reason(answer)}")
+                raise failure(host, f"status {answer.status_code}, {answer.text[:_MAX_SHOWN_CHARS]}")
             trouble = f"status {answer.status_code}"
         raise TaskError(f"{host} cannot be reached: {trouble}.", hint="Is it there, and is its address right?")
 
@@ -146,17 +146,6 @@ class ServerClient(httpx.AsyncClient):
         with suppress(TimeoutError, TaskError, httpx.HTTPError):
             async with fail_after(_LEAVING.total_seconds()):
                 await call
-
-
-def _reason(answer: httpx.Response) -> str:
-    """Return why a server rejects a request, in its own words."""
-    content = read_object(answer)
-    error = content.get("error")
-    said = [
-        error.get("message") if isinstance(error, dict) else error,
-        *(content.get(key) for key in ("detail", "message", "title")),
-    ]
-    return next((text for text in said if isinstance(text, str)), answer.text)[:_MAX_SHOWN_CHARS]
 
 
 async def finished(asked: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:

@@ -49,7 +49,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
             if (own := _own_model(agent)) is not None:
                 from ioa.adapters.openai.settings import ModelSettings
 
-                mind = _create_mind(own, "model", budget_of(ModelSettings.layered(environment, agent.agent_id)))
+                mind = _create_mind(own, replace(budget_of(ModelSettings.layered(environment, agent.agent_id)), model="model"))
             else:
                 settings = model_of(environment, agent)
                 found = [mind for known, mind in opened if known == settings]
@@ -57,7 +57,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
                     from ioa.adapters.openai.chat import open_openai_chat
 
                     chat = await stack.enter_async_context(open_openai_chat(settings))
-                    found = [_create_mind(chat, settings.model, budget_of(settings))]
+                    found = [_create_mind(chat, budget_of(settings))]
                     opened.append((settings, found[0]))
                 mind = found[0]
             if mind.chat is None and agent.needs_model:
@@ -75,12 +75,12 @@ def _own_model(agent: AgentDefinition) -> ChatModel | None:
     return None if isinstance(agent.model, ModelSettings) else agent.model
 
 
-def _create_mind(model: ChatModel, name: str, budget: Budget) -> Mind:
+def _create_mind(model: ChatModel, budget: Budget) -> Mind:
     """Return a mind that uses one language model for turns and tasks."""
     from ioa.agent.model import ModelBrain
     from ioa.agent.model.chat import ModelChat
 
-    return Mind(ModelBrain(model, name=name, budget=budget), ModelChat(model, budget))
+    return Mind(ModelBrain(model, budget=budget), ModelChat(model, budget))
 
 
 def budget_of(settings: ModelSettings) -> Budget:

@@ -10,23 +10,25 @@ import json
 import os
 import shutil
 import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from signal import Signals
 from typing import TYPE_CHECKING
 
 import structlog
 
 from ioa import distribution
-from ioa.adapters.child_processes import stop_process
+from ioa.adapters.child_processes import ending_with_parent, stop_process
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password, remove_password
 from ioa.concurrency import TaskGroup, beside, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.pool import Pool
-from ioa.local.programs import Program, start_program
 from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import LOOPBACK, refuse_unknown, variable
@@ -199,6 +201,42 @@ def _agents(pool: Pool, data_dir: Path) -> Iterator[Program]:
             if agent.replicas > 1:
                 name, env = f"{name}-{replica}", env | {"IOA_REPLICA": str(replica)}
             yield Program(name, "ioa.hosting", [agent.target], env)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A Python module to run as a process. Its output goes to `<logs>/<name>.log`."""
+
+    name: str
+    module: str
+    arguments: Sequence[str] = ()
+    env: dict[str, str] = field(default_factory=dict)
+
+
+async def start_program(
+    program: Program, log: Path, env: Mapping[str, str], inherited: Sequence[int] = (), *, reports: bool = False
+) -> Process:
+    """Start a program. It ends with this process, also if this process is killed (Linux).
+
+    Args:
+        program: The program.
+        log: File for its output.
+        env: Its environment.
+        inherited: Descriptors that stay open in it.
+        reports: Whether its standard output is a pipe instead.
+    """
+    command = [sys.executable, "-P", "-m", program.module, *program.arguments]
+    with log.open("ab") as output:
+        # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the others.
+        return await asyncio.create_subprocess_exec(
+            *ending_with_parent(command, Signals.SIGKILL),
+            stdin=DEVNULL,
+            stdout=PIPE if reports else output,
+            stderr=output,
+            env=dict(env),
+            start_new_session=True,
+            pass_fds=inherited,
+        )
 
 
 @dataclass

@@ -62,7 +62,7 @@ async def test_webhook_receives_the_task_with_its_files(tmp_path: Path) -> None:
         ((202, {}, {"Location": "http://elsewhere.example/jobs/1"}), "without an address to poll"),
         ((202, {}, {}), "without an address to poll"),
         ((202, {}, {"Location": "http://[x"}), "without an address to poll"),
-        ((403, {"detail": "no such key"}, {}), "failed: status 403, no such key"),
+        ((403, {"detail": "no such key"}, {}), 'failed: status 403, {"detail": "no such key"}'),
         ((200, {"error": "no \x1b[2J vase"}, {}), "failed: no ␛[2J vase"),
         ((200, {"result": "x", "artifacts": [{"name": "x"}]}, {}), "has sent a file that cannot be read"),
         ((200, {"result": "x", "spend": {"tokens": -1}}, {}), "tokens, answer_tokens and cost"),

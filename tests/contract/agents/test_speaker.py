@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ioa import Agent, TurnView
 from ioa.agent.turn_view import Said
 from ioa.protocol.messages import Pass, PassCause
@@ -59,7 +57,6 @@ async def test_speaker_that_is_refused_thrice_passes(ioa_system: System) -> None
         await group["lead"].says("What do you see?", to=agent)
         passed = (await group.next_message()).payload
     assert [len(told) for told in refusals] == [0, 1, 2]
-    place = r"speak raised ValueError: at a loss \(test_speaker\.py:\d+\)"
-    assert "nobody" in refusals[1][0] and re.fullmatch(place, refusals[2][1])
+    assert "nobody" in refusals[1][0] and refusals[2][1] == "ValueError: at a loss"
     assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
     assert [why in passed.content for why in (*refusals[2], "returned str")] == [True] * 3

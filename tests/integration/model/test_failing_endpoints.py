@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -121,7 +121,7 @@ async def reach(
     async with AsyncExitStack() as stack:
         url = stack.enter_context(serving(answer=endpoint.answer))[0]
         chat = await stack.enter_async_context(open_openai_chat(ModelSettings(url, "large", context=32_000)))
-        brain = ModelBrain(chat, name="large", budget=budget)
+        brain = ModelBrain(chat, budget=replace(budget, model="large"))
         clients = [_client(plane, folder, f"{name}-{role}", brain, patience) for role in ("lead", "member")]
         stop = StopSignal()
         await stack.enter_async_context(beside(*(client.run(stop) for client in clients), stop=stop.set))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -19,11 +18,9 @@ import structlog
 from ioa.agent.brain_port import TaskView
 from ioa.agent.model import turn_prompt
 from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape
-from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswerError, Sleep
-from ioa.agent.model.formation import form_team
-from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause
-from ioa.agent.model.planning import plan_team
+from ioa.agent.model.formation import form_team, plan_team
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause
 from ioa.agent.model.reading import Reader
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.subteam_brief import files_of
@@ -49,7 +46,7 @@ class ModelBrain:
 
     Args:
         model: The language model.
-        name: The model's name in the records of decisions.
+        budget: The model's name, limits and prices.
         sleep: Waits for a number of seconds before an unavailable model is asked again.
     """
 
@@ -57,12 +54,11 @@ class ModelBrain:
         self,
         model: ChatModel,
         *,
-        name: str = "model",
         budget: Budget | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self.model = name
-        self._adviser = Adviser(model, replace(budget or Budget(), model=name), sleep)
+        self._adviser = Adviser(model, budget or Budget(), sleep)
+        self.model = self._adviser.budget.model
 
     @property
     def failures(self) -> int:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ioa.agent.model.answers import parse_answer
-from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import cache_key
-from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause, MeteredCalls
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause, MeteredCalls, tokens_of
 from ioa.agent.model.prompt_templates import VERSION, fill
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.errors import InvalidInputError, ModelError

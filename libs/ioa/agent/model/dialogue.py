@@ -13,8 +13,7 @@ import structlog
 from pydantic import BaseModel
 
 from ioa.agent.model.answers import Read, ShapedAnswer, parse_answer
-from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause, MeteredCalls
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause, MeteredCalls, tokens_of
 from ioa.agent.model.prompt_templates import VERSION, fill
 from ioa.agent.model.reading import Reader
 from ioa.concurrency import fail_after

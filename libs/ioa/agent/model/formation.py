@@ -1,4 +1,4 @@
-"""Team formation: a loop of two tools, at most ten calls, then a launch with the agents that were found (paper, appendix A.2.3)."""
+"""Team formation by a model: a search loop and a launch (paper, appendix A.2.3), and plans of teams (AIEvo's automatic SOP)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ioa.agent.model import turn_prompt
-from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
+from ioa.agent.model.answers import Formation, LaunchGroupChat, NoPolicy, Planning, ReportNobodyFits, SearchClient
 from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.prompt_templates import below, fill, line_of
 from ioa.errors import InvalidInputError
@@ -18,6 +18,7 @@ from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
+from ioa.protocol.team_file import MAX_GOAL_CHARS, TeamSpec, read_toml
 
 PATIENCE = timedelta(seconds=30)
 """Maximum time in which an unavailable model is asked again; after that another agent can take the goal."""
@@ -127,3 +128,26 @@ def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
     facts += ["offline"] if not hit.online else []
     return f"{about}\n  {' · '.join(facts)}"
+
+
+async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> TeamSpec | None:
+    """Let the model write a team file, which the checker of team files judges; None if the goal needs no policy.
+
+    Raises:
+        NoUsableAnswerError: The model failed, or its plans are wrong.
+        UnavailableError: Discovery does not answer.
+    """
+    findings = Findings(mission, tools)
+    await findings.search([mission.text.strip()[:MAX_NEED_CHARS]])
+
+    def messages(room: int) -> list[ChatMessage]:
+        goal, inputs = turn_prompt.goal(mission.text, room // 2), turn_prompt.inputs(mission.inputs)
+        return [ChatMessage("user", below(goal, inputs, findings.lines(room), "Plan the team that reaches this goal."))]
+
+    async def build(said: Planning) -> TeamSpec | None:
+        if isinstance(said.decision, NoPolicy):
+            return None
+        return read_toml(said.decision.file).model_copy(update={"goal": mission.text[:MAX_GOAL_CHARS]})
+
+    about = (mission.me.agent_id, mission.text)
+    return await Dialogue(adviser, "plan", fill("system_planning"), messages, mission.meter, about).decide(Planning, build)

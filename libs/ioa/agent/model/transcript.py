@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ioa.agent.model.budget import tokens_of
+from ioa.agent.model.metered_calls import tokens_of
 from ioa.agent.model.prompt_templates import below, excerpt
 from ioa.agent.turn_view import TurnView
 from ioa.foreign_text import defused, fenced, in_one_line

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from ioa.agent.conversation import board_lines
 from ioa.agent.model.answer_to_message import open_words, talks
-from ioa.agent.model.budget import tokens_of
+from ioa.agent.model.metered_calls import tokens_of
 from ioa.agent.model.prompt_templates import below, cut, excerpt, fill, line_of
 from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView

@@ -67,7 +67,7 @@ def artifact(task_id: str, name: str, text: str) -> Artifact:
 def brain(*script: str | IoaError | ModelAnswer, budget: Budget = SHORT) -> tuple[ModelBrain, ScriptedModel]:
     """Make a brain whose model gives these answers, and that waits in no time."""
     model = ScriptedModel(script)
-    return ModelBrain(model, name="large", budget=budget, sleep=Pauses()), model
+    return ModelBrain(model, budget=replace(budget, model="large"), sleep=Pauses()), model
 
 
 class Pauses(list[float]):
@@ -201,7 +201,7 @@ async def test_unavailable_model_is_asked_again_later_and_later() -> None:
     """A restart of the server costs a pause: 1, 2, 4 seconds and so on, or what the server asks for."""
     down, busy = UnavailableError("down"), UnavailableError("busy", retry_after=timedelta(seconds=45))
     pauses = Pauses()
-    ann = ModelBrain(ScriptedModel([down, down, busy, down, DISCUSS]), name="large", budget=SHORT, sleep=pauses)
+    ann = ModelBrain(ScriptedModel([down, down, busy, down, DISCUSS]), budget=replace(SHORT, model="large"), sleep=pauses)
     view = launched().view(ANN)
     assert await ann.speak(view) == SAID
     assert (pauses, ann.failures, view.meter.decided_by) == ([1, 2, 45, 8], 0, DecidedBy(kind="model", name="large"))
@@ -210,7 +210,7 @@ async def test_unavailable_model_is_asked_again_later_and_later() -> None:
 async def test_unavailable_model_passes_when_its_patience_is_used_up() -> None:
     """It is asked again as long as a decision may take."""
     pauses = Pauses()
-    ann = ModelBrain(ScriptedModel(lambda asked: UnavailableError("down")), name="large", budget=SHORT, sleep=pauses)
+    ann = ModelBrain(ScriptedModel(lambda asked: UnavailableError("down")), budget=replace(SHORT, model="large"), sleep=pauses)
     said = await ann.speak(launched().view(ANN))
     assert said == Pass(cause=PassCause.MODEL_UNAVAILABLE, content="large: down")
     assert 570 < sum(pauses) <= 600
@@ -219,7 +219,7 @@ async def test_unavailable_model_passes_when_its_patience_is_used_up() -> None:
 async def test_members_wait_before_they_ask_again_when_all_have_passed() -> None:
     """Models that refuse at once do not fill the log: members wait longer each time, and ask at once while others can speak."""
     pauses, group = Pauses(), launched()
-    ann = ModelBrain(ScriptedModel(lambda asked: ModelError("no such key")), name="large", budget=SHORT, sleep=pauses)
+    ann = ModelBrain(ScriptedModel(lambda asked: ModelError("no such key")), budget=replace(SHORT, model="large"), sleep=pauses)
     for _ in range(12):
         me = group.state.floor_holder
         assert me is not None

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.model.budget import tokens_of
+from ioa.agent.model.metered_calls import tokens_of
 from ioa.agent.model.prompt_templates import cut, excerpt, fill
 from ioa.foreign_text import defused
 from ioa.ports.chat_model import PromptTooLongError

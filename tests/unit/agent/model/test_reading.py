@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from ioa.agent.model import ModelBrain, reading
-from ioa.agent.model.budget import Budget, tokens_of
+from ioa.agent.model.metered_calls import Budget, tokens_of
 from ioa.agent.model.reading import MAX_READS
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import ConcludeGroupDiscussion
