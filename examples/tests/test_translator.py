@@ -1,12 +1,12 @@
-"""How an agent is tested: its function alone, in a whole system, and in a group whose other members the test speaks for."""
+"""How an agent is tested: its function alone, in a whole system, and in a group with a scripted leader."""
 
 from pathlib import Path
 
-import pytest
-
-from ioa import Agent, TaskContext
-from ioa.testing import RecordingContext
-from ioa_testkit import ScriptError, System
+from ioa import Agent, GoalOrder, TaskContext, TurnView
+from ioa.brain import Said, TeamLaunch
+from ioa.protocol.ids import AgentId
+from ioa.testing import RecordingContext, ScriptedBrain
+from ioa_testkit import System
 
 agent = Agent("translator", description="Translates words into French", examples=["translate bread into French"])
 
@@ -38,29 +38,31 @@ async def test_a_goal_in_a_whole_system(ioa_system: System) -> None:
     assert "soupe" in goal.content
 
 
-async def test_in_a_group_with_others(ioa_system: System) -> None:
-    """The other members say what the test has them say; the agent answers the task that it is given."""
-    async with ioa_system.group("Print the menu", agent=agent, members=["lead", "cook"]) as group:
-        lead, cook = group["lead"], group["cook"]
-        await lead.says("What is on the menu?", to=cook)
-        await cook.says("Soup and bread.", to=lead)
-        answer = await lead.asks(agent, "translate 'soup' and 'bread' into French")
-        assert (answer.content, answer.files["menu.txt"]) == ("soupe, pain", b"soupe\npain")
-        assert [(report.content, report.fraction) for report in answer.progress] == [("looking up", 0.5)]
-        result = await lead.concludes(f"Today: {answer.content}")
-    assert result.content == "Today: soupe, pain"
+MENU, TEAM = GoalOrder(goal="Print the menu", agent=AgentId("lead")), TeamLaunch(members=(AgentId("translator"),))
+
+
+def leader(task: str) -> Agent:
+    """Return an agent that gives the translator one task, and concludes with the result."""
+    lead = Agent("lead", description="Leads")
+
+    @lead.speak
+    def speak(view: TurnView) -> Said:
+        if not view.tasks:
+            return view.assign({"translator": task})
+        return view.conclude(f"Today: {view.tasks[0].conclusion}")
+
+    return lead
+
+
+async def test_in_a_group_with_a_scripted_leader(ioa_system: System) -> None:
+    """The leader gives the agent a task, and states the conclusion with its result."""
+    lead = leader("translate 'soup' and 'bread' into French")
+    goal = await ioa_system.run(MENU, agents=[lead, agent], brain=ScriptedBrain(teams=[TEAM]))
+    assert (goal.content, goal.files) == ("Today: soupe, pain", {"menu.txt": b"soupe\npain"})
 
 
 async def test_failed_task_is_reported_to_the_group(ioa_system: System) -> None:
     """What the function raises is the task's failure, in words that the leader can act on."""
-    async with ioa_system.group("Print the menu", agent=agent) as group:
-        answer = await group["lead"].asks(agent, "translate wine into French")
-    assert not answer.succeeded
-    assert "I know soup and bread only." in answer.content
-
-
-async def test_a_script_that_breaks_the_rules_fails(ioa_system: System) -> None:
-    """An illegal message fails the test with the router's reason."""
-    async with ioa_system.group("Print the menu", agent=agent, members=["lead", "cook"]) as group:
-        with pytest.raises(ScriptError, match="lead holds the floor, not cook"):
-            await group["cook"].says("Soup!", to="lead")
+    lead = leader("translate wine into French")
+    goal = await ioa_system.run(MENU, agents=[lead, agent], brain=ScriptedBrain(teams=[TEAM]))
+    assert "I know soup and bread only." in goal.content

@@ -19,7 +19,7 @@ import asyncio
 import pytest
 
 from ioa import Agent, TaskContext
-from ioa_testkit import ScriptedGroup, System
+from ioa_testkit import FinishedGoal, RunningSystem, System
 
 agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"])
 
@@ -40,16 +40,14 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def ask(group: ScriptedGroup) -> str:
-    answer = await group["lead"].asks(agent, "say hello to Ada")
-    assert [report.content for report in answer.progress] == ["smiling"]
-    return answer.content
+async def ask(running: RunningSystem) -> FinishedGoal:
+    return await running.run("say hello to Ada")
 
 
 @pytest.mark.anyio
-async def test_a_group(ioa_system: System) -> None:
-    async with ioa_system.group("Greet everybody", agent=agent) as group:
-        assert await ask(group) == "Hello!"
+async def test_a_running_system(ioa_system: System) -> None:
+    async with ioa_system.serve(agent) as running:
+        assert "Hello!" in (await ask(running)).content
 """
 
 

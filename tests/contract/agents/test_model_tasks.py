@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from ioa import Agent, ModelAgent, TaskContext
+from ioa import Agent, ModelAgent, TaskContext, TurnView
 from ioa.agent.model import ModelBrain
 from ioa.agent.rules import RuleBrain
+from ioa.brain import Said
 from ioa.hosting.brains import open_minds
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import comm_id_of_goal
+from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
-from ioa.testing import ScriptedModel
+from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa_testkit import System
+from tests.contract.agents.leaders import team_of
 
 
 async def test_task_of_a_group_with_a_spent_budget_asks_no_model(ioa_system: System) -> None:
@@ -41,11 +43,17 @@ async def test_task_context_contains_assigner_team_and_conversation(ioa_system: 
         ctx.trace({"step": 1})
         return "Cooked."
 
-    async with ioa_system.group("a dinner", agent=agent, members=["lead", "guest"]) as group:
-        await group["lead"].says("Fish, please.", to="guest")
-        await group["guest"].asks("cook", "cook fish")
-        await group["guest"].asks("cook", "cook rice")
-        results = [message.payload for message in group.messages(by="cook") if isinstance(message.payload, InformTaskResult)]
+    lead, guest, wishes = Agent("lead", description="Leads"), Agent("guest", description="Eats"), iter(["cook fish", "cook rice"])
+    lead.speak(lambda view: view.say("Fish, please.", to="guest"))
+
+    @guest.speak
+    def order(view: TurnView) -> Said:
+        wish = next(wishes, None)
+        return view.conclude("Eaten.") if wish is None else view.assign({"cook": wish})
+
+    dinner = GoalOrder(goal="a dinner", agent=AgentId("lead"))
+    goal = await ioa_system.run(dinner, agents=[lead, guest, agent], brain=ScriptedBrain(teams=[team_of("guest", "cook")]))
+    results = [message.payload for message in goal.messages(by="cook") if isinstance(message.payload, InformTaskResult)]
     ctx = seen[1]
     assert (ctx.asked_by, ctx.comm_id) == ("guest", comm_id_of_goal(ctx.goal_id))
     assert [(mate.agent_id, mate.online) for mate in ctx.team] == [("lead", True), ("guest", True)]

@@ -7,6 +7,7 @@ from ioa.agent.turn_view import Said
 from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain
 from ioa_testkit import System
+from tests.contract.agents.leaders import WATCH, asking, team_of
 
 
 def _agent(agent_id: str = "ann") -> Agent:
@@ -27,11 +28,9 @@ async def test_speaker_function_sends_its_messages(ioa_system: System) -> None:
             return view.assign({"watcher": "watch the door"}, say="to be sure")
         return view.conclude(f"{view.tasks[0].conclusion} All quiet.")
 
-    async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
-        await group["lead"].says("What do you see?", to=agent)
-        result = await group.result()
+    goal = await ioa_system.run(WATCH, agents=[asking("watcher"), agent], brain=ScriptedBrain(teams=[team_of("watcher")]))
     first = views[0]
-    assert (result.content, len(views)) == ("Watched. All quiet.", 2)
+    assert (goal.content, len(views)) == ("Watched. All quiet.", 2)
     assert (first.goal, "DISCUSSION" in first.legal, first.team[0].agent_id) == ("Keep watch", True, "lead")
     assert [(one.kind, one.content) for one in first.conversation] == [("message", "What do you see?")]
 
@@ -53,9 +52,8 @@ async def test_speaker_that_is_refused_thrice_passes(ioa_system: System) -> None
             raise ValueError("at a loss")
         return "Hello?"  # type: ignore[return-value]
 
-    async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
-        await group["lead"].says("What do you see?", to=agent)
-        passed = (await group.next_message()).payload
+    goal = await ioa_system.run(WATCH, agents=[asking("watcher"), agent], brain=ScriptedBrain(teams=[team_of("watcher")]))
+    passed = goal.messages(by="watcher")[0].payload
     assert [len(told) for told in refusals] == [0, 1, 2]
     assert "nobody" in refusals[1][0] and refusals[2][1] == "ValueError: at a loss"
     assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
