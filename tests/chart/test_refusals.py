@@ -43,9 +43,6 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"nats": {"externalUrl": "nats://n:4222"}}, "nats.externalUrl is set, but nats.enabled too."),
-        ({"nats": {"enabled": False}}, "There is no NATS: set nats.enabled: true, or nats.externalUrl."),
-        ({"qdrant": {"enabled": True, "externalUrl": "http://q"}}, "qdrant.externalUrl is set, but qdrant.enabled too."),
         ({"agentPools": [_POOL, _POOL]}, 'Two of the components are called "a".'),
         ({"agentPools": [_POOL | {"name": "nats"}]}, 'An agent pool may not be called "nats"'),
         ({"agentPools": [_POOL | {"name": "user"}]}, 'The user "user" bears the name of a component or of another user.'),
@@ -76,11 +73,6 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
             {"agentPools": [_POOL | {"maxReplicas": 251}]},
             "The pools may have 251 agents together, but agents have 250 connections: those beyond would be refused.",
         ),
-        ({"agentPools": [_POOL | {"drainSeconds": 60, "terminationGracePeriodSeconds": 60}]}, 'The pool "a" drains for 60 s, but'),
-        (
-            {"agentPools": [_POOL | {"autoscaling": {"enabled": True, "by": "hpa", "minReplicas": 0}}]},
-            'The pool "a" cannot go to zero by a HorizontalPodAutoscaler.',
-        ),
         (
             {"agentPools": [_POOL | {"autoscaling": {"enabled": True, "minReplicas": 5}}]},
             'The pool "a" cannot have more replicas at least (5) than at most (4).',
@@ -88,7 +80,7 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
         (
             {
                 "agentPools": [_POOL | {"autoscaling": {"enabled": True}}],
-                "nats": {"enabled": False, "externalUrl": "nats://n:4222"},
+                "nats": {"externalUrl": "nats://n:4222"},
             },
             'The pool "a" scales by KEDA, which asks NATS\'s monitoring port.',
         ),

@@ -17,8 +17,6 @@ from tests.chart.rendering import SETS_OF_VALUES, Manifest, Rendered, environmen
 pytestmark = pytest.mark.chart
 
 _CASES = pytest.mark.parametrize("values", SETS_OF_VALUES, ids=lambda path: path.stem)
-_OTHERS_CONTAINERS = {"before", "beside"}
-"""Containers that a set of values adds, whose security is their author's."""
 _SEED = re.compile(r"SU[A-Z2-7]{56}")
 _RESTRICTED_VOLUMES = {"configMap", "emptyDir", "secret", "persistentVolumeClaim", "projected"}
 
@@ -62,10 +60,10 @@ def test_only_the_job_that_makes_credentials_can_ask_kubernetes(values: Path) ->
 
 @_CASES
 def test_no_secret_stands_in_a_manifest(values: Path) -> None:
-    """Seeds and keys are read from Secrets; helm makes only Qdrant's key and NATS's certificate."""
+    """Seeds and keys are read from Secrets; helm makes only NATS's certificate."""
     rendered = render(values)
 
-    assert {one["metadata"]["name"].rpartition("-")[2] for one in rendered.all("Secret")} <= {"qdrant", "tls"}
+    assert {one["metadata"]["name"].rpartition("-")[2] for one in rendered.all("Secret")} <= {"tls"}
     assert _SEED.findall(json.dumps(rendered.manifests)) == []
 
 
@@ -120,9 +118,8 @@ def _leads_to(rule: Manifest, place: str) -> bool:
 
 def _containers(rendered: Rendered) -> Iterator[tuple[str, Manifest]]:
     for name, pod in rendered.pods():
-        for one in (*pod.get("initContainers", ()), *pod["containers"]):
-            if one["name"] not in _OTHERS_CONTAINERS:
-                yield f"{name}/{one['name']}", one
+        for one in pod["containers"]:
+            yield f"{name}/{one['name']}", one
 
 
 def _component(manifest: Manifest) -> str:

@@ -16,9 +16,11 @@ from tests.k8s.release import (
     RELEASE,
     apply_chart,
     helm,
+    ioa,
     is_ready,
     kubectl,
     name_of,
+    open_way,
     pods,
     restarts,
     scale,
@@ -52,6 +54,17 @@ async def test_it_installs() -> None:
 async def test_its_own_test_passes() -> None:
     """`helm test` publishes a goal from a pod and gets the right result."""
     assert "Phase:          Succeeded" in await helm("test", RELEASE, "--timeout", "3m")
+
+
+async def test_agent_runs_code_in_the_sandbox() -> None:
+    """The code prints its result, and sees neither the network nor the agent's key."""
+    code = (
+        "import os, socket\n"
+        "print(socket.if_nameindex(), os.path.exists('/etc/ioa'), os.environ.get('IOA_NATS_SEED'), sum(range(10)))"
+    )
+    async with open_way("user") as way:
+        printed = await ioa(way, "run", f"run\n```python\n{code}\n```", "--agent", "python-runner")
+    assert "[(1, 'lo')] False None 45" in printed
 
 
 async def test_four_replicas_share_the_work(goals: Goals) -> None:

@@ -6,7 +6,7 @@
 
 {{/* Every node by its name, so that a client of a node that is gone finds another one at once. */}}
 {{- define "ioa.nats.url" -}}
-{{- if .Values.nats.enabled -}}
+{{- if not .Values.nats.externalUrl -}}
 {{- $root := . -}}
 {{- $scheme := ternary "tls" "nats" (include "ioa.tls.enabled" . | eq "true") -}}
 {{- $urls := list -}}
@@ -21,7 +21,7 @@
 
 {{/* "true" or empty. A NATS outside is encrypted by what its URL says; the chart only brings the authority to check it by. */}}
 {{- define "ioa.tls.enabled" -}}
-{{- if and .Values.tls.enabled (or .Values.nats.enabled .Values.tls.existingSecret .Values.tls.certManager.enabled) -}}true{{- end -}}
+{{- if and .Values.tls.enabled (or (not .Values.nats.externalUrl) .Values.tls.existingSecret .Values.tls.certManager.enabled) -}}true{{- end -}}
 {{- end -}}
 
 {{/* What a certificate of NATS names, as a YAML list: its services, each node, and a port that was forwarded. */}}

@@ -55,7 +55,7 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{/* What each tenant with a name may use up, as the plan has it; nothing if there is none. Of what is stored the server counts each copy. */}}
 {{- define "ioa.tenantLimits" -}}
 {{- $limits := dict -}}
-{{- $copies := .Values.controlPlane.streamReplicas | default (ternary .Values.nats.replicas 1 .Values.nats.enabled) | int64 -}}
+{{- $copies := .Values.controlPlane.streamReplicas | default (ternary 1 .Values.nats.replicas (not (empty .Values.nats.externalUrl))) | int64 -}}
 {{- range $tenant := .Values.tenants -}}
 {{- $own := dict "max_file" (mul ($tenant.storeBytes | int64) $copies) -}}
 {{- range $role, $limit := $tenant.limits -}}
@@ -88,7 +88,7 @@ checksum/keys: {{ sha256sum $rotate.id }}
 
 {{- define "ioa.credentials.plan" -}}
 {{- $routes := list -}}
-{{- if .Values.nats.enabled -}}
+{{- if not .Values.nats.externalUrl -}}
 {{- range $number := until (int .Values.nats.replicas) -}}
 {{- $routes = append $routes (printf "%s-nats-%d.%s:6222" (include "ioa.fullname" $) $number (include "ioa.nats.headless" $)) -}}
 {{- end -}}
@@ -108,9 +108,7 @@ checksum/keys: {{ sha256sum $rotate.id }}
   "limits" (dict
     "service_connections" (.Values.quotas.connections.services | int64)
     "agent_connections" (.Values.quotas.connections.agents | int64)
-    "agent_subscriptions" (.Values.quotas.subscriptions.agents | int64)
-    "user_connections" (.Values.quotas.connections.users | int64)
-    "user_subscriptions" (.Values.quotas.subscriptions.users | int64))
+    "user_connections" (.Values.quotas.connections.users | int64))
   "authorization" (include "ioa.authorization.secret" .)
   "routes" $routes
   "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version"))) -}}

@@ -24,7 +24,7 @@
 {{- end -}}
 
 {{- define "ioa.egress.nats" -}}
-{{- if .Values.nats.enabled -}}
+{{- if not .Values.nats.externalUrl -}}
 - to:
     - podSelector:
         matchLabels:

@@ -8,7 +8,7 @@
   value: "true"
 {{- end }}
 - name: IOA_METRICS_PORT
-  value: {{ .Values.metrics.port | quote }}
+  value: "9464"
 - name: IOA_METRICS_ADDRESS # the kubelet probes it, and Prometheus scrapes it; who else may, the network policy says
   value: "*"
 {{- end -}}
@@ -17,43 +17,17 @@
 {{- define "ioa.controlPlane.env" -}}
 {{ include "ioa.process.env" . }}
 - name: IOA_REPLICAS
-  value: {{ .Values.controlPlane.streamReplicas | default (ternary .Values.nats.replicas 1 .Values.nats.enabled) | quote }}
-{{- range $variable, $key := dict "LEASE" "lease" "RENEW_EVERY" "renewEvery" "FLOOR_TIMEOUT" "floorTimeout" "TASK_LEASE" "taskLease" "PAUSE_TIMEOUT" "pauseTimeout" "CONCLUSION_TIMEOUT" "conclusionTimeout" "PATIENCE" "patience" }}
-- name: IOA_{{ $variable }}
-  value: {{ get $.Values.controlPlane (printf "%sSeconds" $key) | quote }}
-{{- end }}
-- name: IOA_MAX_DEPTH
-  value: {{ .Values.controlPlane.maxDepth | quote }}
-{{- with .Values.controlPlane.leaders }}
-- name: IOA_LEADERS
-  value: {{ join "," . | quote }}
-{{- end }}
-- name: IOA_KEEP
-  value: P{{ .Values.controlPlane.keepDays }}D
-- name: IOA_KEEP_AGENTS
-  value: P{{ .Values.controlPlane.keepAgentsDays }}D
-- name: IOA_RATE
-  value: {{ .Values.quotas.requests.perSecond | quote }}
-- name: IOA_BURST
-  value: {{ .Values.quotas.requests.burst | int64 | quote }}
-- name: IOA_QUOTA_GOALS
-  value: {{ .Values.quotas.goals.open | int64 | quote }}
-- name: IOA_QUOTA_GOALS_WAITING
-  value: {{ .Values.quotas.goals.waiting | int64 | quote }}
-- name: IOA_QUOTA_GROUP_TASKS
-  value: {{ .Values.quotas.group.tasks | int64 | quote }}
-- name: IOA_QUOTA_GROUP_LOG_BYTES
-  value: {{ .Values.quotas.group.logBytes | int64 | quote }}
-- name: IOA_AGENT_FILES_BYTES
-  value: {{ .Values.quotas.files.agentBytes | int64 | quote }}
-- name: IOA_USER_FILES_BYTES
-  value: {{ .Values.quotas.files.userBytes | int64 | quote }}
+  value: {{ .Values.controlPlane.streamReplicas | default (ternary 1 .Values.nats.replicas (not (empty .Values.nats.externalUrl))) | quote }}
 - name: IOA_STORE_BYTES
   value: {{ .tenant.storeBytes | int64 | default (include "ioa.nats.storeBytes" . | int64) | quote }}
+{{- range $name, $value := .Values.controlPlane.settings }}
+- name: {{ $name }}
+  value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
+{{- end }}
 {{- end -}}
 
 {{- define "ioa.nats.storeBytes" -}}
-{{- .Values.quotas.store.bytes | int64 | default (include "ioa.nats.room" . | int64) -}}
+{{- .Values.quotas.storeBytes | int64 | default (include "ioa.nats.room" . | int64) -}}
 {{- end -}}
 
 {{/* How many bytes a size such as 8Gi is; 0 where it is written in another way. */}}
@@ -65,32 +39,24 @@
 
 {{/* How many bytes NATS has for the tenant without a name; 0 for a NATS of one's own. */}}
 {{- define "ioa.nats.room" -}}
-{{- $bytes := include "ioa.bytes" (ternary .Values.nats.jetstream.maxFileStore "0" .Values.nats.enabled) | int64 -}}
+{{- $bytes := include "ioa.bytes" (ternary "0" .Values.nats.maxFileStore (not (empty .Values.nats.externalUrl))) | int64 -}}
 {{- range .Values.tenants }}{{ $bytes = sub $bytes (.storeBytes | int64) }}{{ end -}}
 {{- $bytes -}}
 {{- end -}}
 
-{{- define "ioa.qdrant.keySecret" -}}
-{{- .Values.qdrant.existingSecret | default (ternary (printf "%s-qdrant" (include "ioa.fullname" .)) "" .Values.qdrant.enabled) -}}
-{{- end -}}
-
-{{/* Takes the chart's root with `own` and `tenant`: one with a name shares no index with others. */}}
+{{/* Takes the chart's root with `tenant`. A tenant with a name uses no Qdrant. */}}
 {{- define "ioa.discovery.env" -}}
-{{- if and (not .tenant.name) (or .Values.qdrant.enabled .Values.qdrant.externalUrl) -}}
+{{- if and (not .tenant.name) .Values.qdrant.url -}}
 - name: IOA_QDRANT_URL
-  value: {{ ternary (printf "http://%s-qdrant.%s.svc.%s:6333" (include "ioa.fullname" .) .Release.Namespace .Values.clusterDomain) .Values.qdrant.externalUrl .Values.qdrant.enabled | quote }}
-{{- with include "ioa.qdrant.keySecret" . }}
+  value: {{ .Values.qdrant.url | quote }}
+{{- with .Values.qdrant.existingSecret }}
 - name: IOA_QDRANT_API_KEY
   valueFrom:
-    secretKeyRef: {name: {{ . }}, key: {{ $.Values.qdrant.secretKey }}}
+    secretKeyRef: {name: {{ . }}, key: api-key}
 {{- end }}
 {{- else -}}
 - name: IOA_VECTORS_FOLDER
   value: /data/vectors
-{{- end }}
-{{- with .own.embeddingModel }}
-- name: IOA_EMBEDDING_MODEL
-  value: {{ . | quote }}
 {{- end }}
 {{- end -}}
 

@@ -1,10 +1,8 @@
-{{/* An image's reference. Takes `root` and `image`; a digest wins over the tag, the global registry over the image's own. */}}
+{{/* Reference of an image. Takes `root` and `image`, REGISTRY/REPOSITORY with :TAG or @DIGEST; the default tag is the appVersion. */}}
 {{- define "ioa.image" -}}
-{{- $registry := .root.Values.global.imageRegistry | default .image.registry -}}
-{{- $tag := .image.tag | default .root.Chart.AppVersion -}}
-{{- with $registry }}{{ . }}/{{ end -}}
-{{ .image.repository }}
-{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ $tag }}{{ end -}}
+{{- $image := .image -}}
+{{- with .root.Values.global.imageRegistry }}{{ $image = regexReplaceAll "^[^/]+" $image . }}{{ end -}}
+{{- if regexMatch "[:@][^/]+$" $image }}{{ $image }}{{ else }}{{ $image }}:{{ .root.Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{- define "ioa.pullSecrets" -}}

@@ -1,10 +1,10 @@
-{{/* Names and labels. A component is a service, `nats`, `qdrant`, `credentials`, `test`, or a pool by its own name. */}}
+{{/* Names and labels. A component is a service, `nats`, `credentials`, `test`, or a pool by its own name. */}}
 
 {{- define "ioa.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
-{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $name := .Chart.Name -}}
 {{- if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
@@ -28,7 +28,7 @@
 {{- end -}}
 
 {{- define "ioa.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 }}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}

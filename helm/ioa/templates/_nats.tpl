@@ -7,7 +7,7 @@
 {{- $scales := false -}}
 {{- range $pool := include "ioa.everyPool" . | fromJsonArray -}}
 {{- $scaling := (fromYaml (include "ioa.pool" (dict "root" $ "pool" $pool))).autoscaling -}}
-{{- if and $scaling.enabled (eq $scaling.by "keda") (not $scaling.keda.monitoringEndpoint) -}}
+{{- if and $scaling.enabled (not $scaling.monitoringEndpoint) -}}
 {{- $scales = true -}}
 {{- end -}}
 {{- end -}}
@@ -53,12 +53,20 @@ something of a tenant that is gone.
 {{- toJson $paths -}}
 {{- end -}}
 
-{{/* Container that sends SIGHUP to nats-server when the authorization changes: an update of the Secret reaches the pod after 60 to 90 s. */}}
+{{/* Container that makes nats-server read a changed authorization: an update of the Secret reaches the pod after 60 to 90 s. */}}
 {{- define "ioa.nats.reloader" -}}
 name: reloader
-image: {{ include "ioa.image" (dict "root" .root "image" .root.Values.images.natsReloader) }}
+image: {{ include "ioa.image" (dict "root" .root "image" .root.Values.images.nats) }}
 imagePullPolicy: {{ .root.Values.images.pullPolicy }}
-args: [-pid, /var/run/nats/nats.pid, -config, /etc/nats/authorization/authorization.conf]
+command:
+  - sh
+  - -c
+  - |
+    loaded=
+    while sleep 2; do
+      mounted=$(cksum /etc/nats/authorization/authorization.conf)
+      if [ "$mounted" != "$loaded" ] && nats-server --signal reload=/var/run/nats/nats.pid; then loaded=$mounted; fi
+    done
 securityContext:
   {{- toYaml .own.containerSecurityContext | nindent 2 }}
 resources:
@@ -74,9 +82,9 @@ server_name: $POD_NAME
 listen: 0.0.0.0:4222
 http: {{ ternary "0.0.0.0" "127.0.0.1" (eq (include "ioa.nats.monitored" .) "true") }}:8222
 pid_file: /var/run/nats/nats.pid
-max_payload: {{ .Values.nats.maxPayload }}
-max_pending: {{ .Values.nats.maxPending }}
-write_deadline: {{ .Values.nats.writeDeadline | quote }}
+max_payload: 1MB
+max_pending: 8MB
+write_deadline: "2s"
 # Each part of a subject that somebody subscribes to takes 380 bytes of each server, and a line has room for 2,000 of them; ours have nine.
 max_sub_tokens: 16
 # A service that hangs gets no more requests after 9 s. Clients that were heard in between are not pinged.
@@ -86,7 +94,7 @@ lame_duck_grace_period: 10s
 lame_duck_duration: 30s
 jetstream {
   store_dir: /data
-  max_file_store: {{ .Values.nats.jetstream.maxFileStore }}
+  max_file_store: {{ .Values.nats.maxFileStore }}
   sync_interval: always
 }
 include authorization/authorization.conf

@@ -4,32 +4,20 @@
 {{- mustMergeOverwrite (deepCopy .root.Values.workloads) (deepCopy .own) | toYaml -}}
 {{- end -}}
 
-{{- define "ioa.serviceAccountName" -}}
-{{- if .own.serviceAccount.name -}}
-{{- .own.serviceAccount.name -}}
-{{- else if .own.serviceAccount.create -}}
-{{- include "ioa.name" . -}}
-{{- else -}}
-default
-{{- end -}}
-{{- end -}}
-
-{{- define "ioa.serviceAccount" -}}
-{{- if and .own.serviceAccount.create (not .own.serviceAccount.name) }}
+{{- define "ioa.serviceAccount" }}
 ---
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  {{- include "ioa.metadata" (merge (dict "annotations" .own.serviceAccount.annotations) .) | nindent 2 }}
+  {{- include "ioa.metadata" (merge (dict "annotations" .own.serviceAccountAnnotations) .) | nindent 2 }}
 automountServiceAccountToken: false
-{{- end }}
 {{- end -}}
 
 {{/* Metadata of a pod. Takes `checksums`, a map. The chart's version is not in it, so that a new chart restarts only what it changes. */}}
 {{- define "ioa.podMetadata" -}}
 labels:
   {{- $labels := merge (dict "app.kubernetes.io/part-of" "ioa") .root.Values.commonLabels }}
-  {{- if not (has .component (list "nats" "qdrant" "credentials")) }}
+  {{- if not (has .component (list "nats" "credentials")) }}
   {{- $labels = merge $labels (fromYaml (include "ioa.clientLabel" .root)) }}
   {{- end }}
   {{- toYaml (mergeOverwrite $labels .own.podLabels (fromYaml (include "ioa.selectorLabels" .))) | nindent 2 }}
@@ -41,7 +29,7 @@ annotations:
 
 {{/* The part of a pod's spec that places it and says what it may. */}}
 {{- define "ioa.podPlacement" -}}
-serviceAccountName: {{ include "ioa.serviceAccountName" . }}
+serviceAccountName: {{ .serviceAccount | default (include "ioa.name" .) }}
 automountServiceAccountToken: {{ .token | default false }}
 enableServiceLinks: false
 {{- include "ioa.pullSecrets" .root }}
@@ -74,10 +62,6 @@ topologySpreadConstraints:
   {{- range default $spread .own.topologySpreadConstraints }}
   - {{- toYaml (merge (deepCopy .) (dict "labelSelector" $selector)) | nindent 4 }}
   {{- end }}
-{{- with .own.initContainers }}
-initContainers:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
 {{- end -}}
 
 {{/* The part of a container that follows from settings. */}}
@@ -88,42 +72,41 @@ securityContext:
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .own.lifecycle }}
-lifecycle:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .own.extraEnvFrom }}
-envFrom:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
 {{- end -}}
 
 {{/* Startup asks whether the process runs, readiness whether it can serve (NATS and JetStream too), liveness whether it still turns. */}}
 {{- define "ioa.probes" -}}
 startupProbe:
-  {{- toYaml (merge (dict "httpGet" (dict "path" "/healthz" "port" "metrics")) .own.startupProbe) | nindent 2 }}
+  httpGet: {path: /healthz, port: metrics}
+  periodSeconds: 1
+  failureThreshold: 120
+  timeoutSeconds: 2
 readinessProbe:
-  {{- toYaml (merge (dict "httpGet" (dict "path" "/readyz" "port" "metrics")) .own.readinessProbe) | nindent 2 }}
+  httpGet: {path: /readyz, port: metrics}
+  periodSeconds: 5
+  failureThreshold: 2
+  timeoutSeconds: 3
 livenessProbe:
-  {{- toYaml (merge (dict "httpGet" (dict "path" "/healthz" "port" "metrics")) .own.livenessProbe) | nindent 2 }}
+  httpGet: {path: /healthz, port: metrics}
+  periodSeconds: 10
+  failureThreshold: 6
+  timeoutSeconds: 5
 {{- end -}}
 
-{{- define "ioa.podDisruptionBudget" -}}
-{{- if .own.podDisruptionBudget.enabled }}
+{{- define "ioa.podDisruptionBudget" }}
 ---
 apiVersion: policy/{{ semverCompare ">=1.21-0" .root.Capabilities.KubeVersion.Version | ternary "v1" "v1beta1" }}
 kind: PodDisruptionBudget
 metadata:
   {{- include "ioa.metadata" . | nindent 2 }}
 spec:
-  maxUnavailable: {{ .own.podDisruptionBudget.maxUnavailable }}
+  maxUnavailable: 1
   selector:
     matchLabels:
       {{- include "ioa.selectorLabels" . | nindent 6 }}
-{{- end }}
 {{- end -}}
 
-{{/* A claim of a StatefulSet. Takes `claim` with size, storageClass, annotations and accessModes. */}}
+{{/* A claim of a StatefulSet. Takes `size`. */}}
 {{- define "ioa.claim" -}}
 - apiVersion: v1
   kind: PersistentVolumeClaim
@@ -131,17 +114,12 @@ spec:
     name: data
     labels:
       {{- include "ioa.selectorLabels" . | nindent 6 }}
-    {{- with .claim.annotations }}
-    annotations:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
   spec:
-    accessModes:
-      {{- toYaml (.claim.accessModes | default (list "ReadWriteOnce")) | nindent 6 }}
-    {{- with .claim.storageClass | default .root.Values.global.storageClass }}
+    accessModes: [ReadWriteOnce]
+    {{- with .root.Values.global.storageClass }}
     storageClassName: {{ . }}
     {{- end }}
     resources:
       requests:
-        storage: {{ .claim.size }}
+        storage: {{ .size }}
 {{- end -}}

@@ -16,17 +16,12 @@
 {{- $pool := .pool -}}
 {{- $defaults := dict
   "replicas" 1 "maxReplicas" 10 "tasksAtOnce" 4 "goalsAtOnce" 8 "drainSeconds" 60 "podManagementPolicy" "Parallel"
-  "image" dict "files" dict "card" dict "args" list "egress" list
+  "image" $root.Values.images.agent "files" dict "card" dict "args" list "egress" list
   "model" $root.Values.model "persistence" $root.Values.poolPersistence "autoscaling" $root.Values.poolAutoscaling -}}
 {{- $own := mustMergeOverwrite (deepCopy $root.Values.workloads) (deepCopy $defaults) (deepCopy $pool) -}}
 {{- if not $own.command -}}
 {{- $target := required (printf "The pool %q needs a target (FILE.py:ATTR or MODULE:ATTR) or a command." $pool.name) $own.target -}}
 {{- $_ := set $own "command" (list "python3" "-m" "ioa.cli" "agent" "run" $target) -}}
-{{- end -}}
-{{- if not $own.terminationGracePeriodSeconds -}}
-{{- $_ := set $own "terminationGracePeriodSeconds" (add $own.drainSeconds 15) -}}
-{{- else if le (int $own.terminationGracePeriodSeconds) (int $own.drainSeconds) -}}
-{{- fail (printf "The pool %q drains for %v s, but its pods are killed after %v s. Make terminationGracePeriodSeconds longer than drainSeconds." $pool.name $own.drainSeconds $own.terminationGracePeriodSeconds) -}}
 {{- end -}}
 {{- toYaml $own -}}
 {{- end -}}
@@ -52,10 +47,9 @@ and scale others' pools, told by a pool.
 {{- join "|" $taken -}}
 {{- end -}}
 
-{{- define "ioa.pool.keda" -}}
+{{- define "ioa.pool.scaledObject" -}}
 {{- $scaling := .own.autoscaling }}
-{{- $keda := $scaling.keda }}
-{{- $endpoint := $keda.monitoringEndpoint | default (printf "%s:8222" (include "ioa.nats.headless" .root)) }}
+{{- $endpoint := $scaling.monitoringEndpoint | default (printf "%s:8222" (include "ioa.nats.headless" .root)) }}
 ---
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -67,78 +61,27 @@ spec:
     name: {{ include "ioa.name" . }}
   minReplicaCount: {{ $scaling.minReplicas }}
   maxReplicaCount: {{ $scaling.maxReplicas }}
-  pollingInterval: {{ $keda.pollingIntervalSeconds }}
-  cooldownPeriod: {{ $keda.cooldownSeconds }}
-  {{- with $scaling.behavior }}
-  advanced:
-    horizontalPodAutoscalerConfig:
-      behavior:
-        {{- toYaml . | nindent 8 }}
-  {{- end }}
+  pollingInterval: 5
+  cooldownPeriod: {{ $scaling.cooldownSeconds }}
   triggers:
     {{- $consumers := list (printf "pool-%s" .own.name) }}
-    {{- if $keda.anyGoal }}{{ $consumers = append $consumers "any" }}{{ end }}
+    {{- if $scaling.anyGoal }}{{ $consumers = append $consumers "any" }}{{ end }}
     {{- range $consumers }}
-    # Goals that wait for the pool, and those it has taken and not yet formed a team for. The control plane keeps this consumer.
+    # Goals that wait for the pool, and those it has taken and not yet formed a team for. The control plane creates this consumer.
     - type: nats-jetstream
       metadata:
         natsServerMonitoringEndpoint: {{ $endpoint | quote }}
-        account: {{ ternary (printf "IOA_%s" ($.tenant.name | default "")) $keda.account (hasKey $.tenant "name") | quote }}
+        account: {{ with $.tenant.name }}IOA_{{ . }}{{ else }}IOA{{ end }}
         stream: IOA_WORK
         consumer: {{ . }}
         lagThreshold: {{ $scaling.goalsPerReplica | quote }}
         activationLagThreshold: "0"
     {{- end }}
-    {{- with $keda.prometheusUrl }}
+    {{- with $scaling.prometheusUrl }}
     - type: prometheus
       metadata:
         serverAddress: {{ . | quote }}
-        query: {{ $keda.prometheusQuery | replace "{pool}" $.component | quote }}
+        query: {{ printf "sum(ioa_worker_tasks_running{app_kubernetes_io_component=%q})" $.component | quote }}
         threshold: {{ $scaling.tasksPerReplica | quote }}
-    {{- end }}
-    {{- with $keda.extraTriggers }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-{{- end -}}
-
-{{- define "ioa.pool.hpa" -}}
-{{- $scaling := .own.autoscaling }}
-{{- $current := semverCompare ">=1.23-0" .root.Capabilities.KubeVersion.Version }}
----
-apiVersion: autoscaling/{{ $current | ternary "v2" "v2beta2" }}
-kind: HorizontalPodAutoscaler
-metadata:
-  {{- include "ioa.metadata" . | nindent 2 }}
-spec:
-  scaleTargetRef:
-    apiVersion: apps/v1
-    kind: StatefulSet
-    name: {{ include "ioa.name" . }}
-  minReplicas: {{ $scaling.minReplicas }}
-  maxReplicas: {{ $scaling.maxReplicas }}
-  {{- with $scaling.behavior }}
-  behavior:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  metrics:
-    {{- /* As the PodMonitor labels them: a consumer is called alike in each tenant, and the pool itself may say what it likes. */}}
-    {{- $groups := include "ioa.component" (dict "tenant" .tenant "component" "groups") }}
-    {{- $goals := dict "consumer" (printf "pool-%s" .own.name) "app_kubernetes_io_component" $groups }}
-    {{- $metrics := list (dict "name" $scaling.hpa.goalsMetric "labels" $goals "each" $scaling.goalsPerReplica) }}
-    {{- with $scaling.hpa.tasksMetric }}
-    {{- $tasks := dict "app_kubernetes_io_component" $.component }}
-    {{- $metrics = append $metrics (dict "name" . "labels" $tasks "each" $scaling.tasksPerReplica) }}
-    {{- end }}
-    {{- range $metrics }}
-    - type: External
-      external:
-        metric:
-          name: {{ .name }}
-          selector:
-            matchLabels:
-              {{- toYaml .labels | nindent 14 }}
-        target:
-          type: AverageValue
-          averageValue: {{ .each | quote }}
     {{- end }}
 {{- end -}}
