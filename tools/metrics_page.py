@@ -45,11 +45,11 @@ ioa up --metrics 9100 &
 curl --silent 127.0.0.1:9100/metrics | grep ioa_goals
 ```
 
-A process that is given a port by `IOA_METRICS_PORT` answers there `/metrics`, in the text format of Prometheus, and `/healthz`
-and `/readyz` for probes: to this machine alone, or on the address that `IOA_METRICS_ADDRESS` names (`*` is every one). Without a
-port it serves nothing and measures nothing that costs time. `/healthz` answers while the event loop turns and asks for nothing
-else; `/readyz` also wants the process started, not told to stop, connected to NATS, every stream of JetStream there (services),
-and its agents registered. prometheus-client adds `process_*` and `python_*`.
+A process with `IOA_METRICS_PORT` serves `/metrics` in the text format of Prometheus, and `/healthz` and `/readyz` for probes. It
+listens on 127.0.0.1, or on the address of `IOA_METRICS_ADDRESS` (`*`: all). Without a port it measures no durations. `/healthz`
+answers while the event loop runs. `/readyz` also requires that the process has started and is not stopping, that NATS is
+connected, that all streams of JetStream exist (services), and that the agents are registered. prometheus-client adds `process_*`
+and `python_*`.
 
 `ioa up --metrics PORT` serves the metrics of all services on PORT of 127.0.0.1. Each process of agents serves its metrics on a free
 port, which `ioa up` prints.
@@ -62,8 +62,8 @@ port, which `ioa up` prints.
   `invalid_input`, ...), `crashed` for a bug, or `unanswered` if the answer could not be sent. A message that the rules of its group
   refuse is an answer, hence `ok`; `ioa_rejections_total` counts those.
 
-A dashboard for Grafana is `deploy/dashboards/ioa.json`, alert rules are `deploy/alerts/ioa.yaml`, and [runbook.md](runbook.md) says
-what to do about each."""
+A dashboard for Grafana is `deploy/dashboards/ioa.json`, alert rules are `deploy/alerts/ioa.yaml`, and [runbook.md](runbook.md)
+explains each alert."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def render() -> str:
     parts = [_INTRO]
     for title, modules in SECTIONS:
         rows = [_row(metric) for module in modules for metric in described(module)]
-        parts.append("\n".join([f"## {title}", "", "| metric | kind | labels | what it says |", "|---|---|---|---|", *rows]))
+        parts.append("\n".join([f"## {title}", "", "| metric | kind | labels | meaning |", "|---|---|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
 
 

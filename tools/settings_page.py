@@ -119,13 +119,11 @@ _INTRO = """\
 IOA_NATS_URL=tls://nats.example.com:4222 IOA_LOG_FORMAT=console ioa agent run greeter.py:agent
 ```
 
-Every setting is an environment variable, which a process reads once, when it starts. One environment may serve all processes: each
-takes what it knows and lets the settings of others be. A variable that begins with `IOA_` and is none of these is misspelt: the
-process ends with exit code 2 and a line that names the setting which is spelt most like it. So give variables of your own another
-beginning.
-Those that Kubernetes makes of services (`IOA_NATS_SERVICE_HOST`, `IOA_NATS_PORT`, …) are left alone.
+A setting is an environment variable, read once when a process starts. One environment can serve all processes: each reads its own
+settings. An unknown variable that begins with `IOA_` ends the process with exit code 2 and the name of the most similar setting.
+Variables that Kubernetes creates for services (`IOA_NATS_SERVICE_HOST`, `IOA_NATS_PORT`, …) are ignored.
 
-A duration is a number of seconds or an ISO 8601 duration (`90`, `PT1M30S`, `P30D`). Where no default stands there is none."""
+A duration is a number of seconds or an ISO 8601 duration (`90`, `PT1M30S`, `P30D`). A setting without a default is not set."""
 
 
 def settings_of(section: Section) -> Iterator[Setting]:
@@ -163,7 +161,7 @@ def render() -> str:
 def table(settings: Iterable[Setting]) -> str:
     """Write settings as a table."""
     rows = [f"| `{one.name}` | {one.kind} | {one.default} | {one.meaning} |" for one in settings]
-    return "\n".join(["| setting | value | default | what it says |", "|---|---|---|---|", *rows])
+    return "\n".join(["| setting | value | default | meaning |", "|---|---|---|---|", *rows])
 
 
 def _kind(info: FieldInfo) -> str:

@@ -307,7 +307,7 @@ def quotas_finding(rejected: Sequence[RejectedCaller]) -> Finding:
         return Finding("no caller was above its rate limit in the last minute")
     callers = _named([f"{one.caller} ({one.count:,} by {one.limit})" for one in rejected])
     hint = (
-        "If the caller is honest, raise IOA_RATE and IOA_BURST (controlPlane.settings of the chart); otherwise stop it, or revoke its key"
+        "If the caller is honest, raise IOA_RATE and IOA_BURST; otherwise stop it, or revoke its key"
         " (`ioa credentials revoke NAME`)."
     )
     return warning(f"Requests rejected above a limit: {callers}.", hint)
