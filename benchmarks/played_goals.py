@@ -21,7 +21,7 @@ from ioa.hosting.loading import load_agent
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team_file import read_toml
+from ioa.protocol.teams.team_file import read_toml
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 _PROMPTS = Path(__file__).with_name("data") / "prompts"

@@ -31,7 +31,7 @@ from ioa.group.state import GroupState
 from ioa.protocol.codec import encode_value
 from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.policy import Policy
-from ioa.protocol.team_file import TeamSpec, read_toml
+from ioa.protocol.teams.team_file import TeamSpec, read_toml
 from tests.unit.group.scenario import Scenario, launched, launched_under
 from tests.unit.group.test_policy_laws import added_bytes
 from tests.unit.group.test_policy_laws import run as played

@@ -26,7 +26,6 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.concurrency import beside
-from ioa.group.charter import Charter, Limits
 from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
@@ -35,6 +34,7 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, PoolId, 
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Claim, Session
+from ioa.protocol.setup.charter import Charter, Limits
 from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.runtime.ledger import GroupLedger
 

@@ -10,12 +10,12 @@ from datetime import timedelta
 
 from pydantic.fields import FieldInfo
 
-from ioa.group.charter import Limits
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.limits import LIMIT_ROWS
 from ioa.group.table import STATE_RULES, TABLE, Cell, Row, Sender
 from ioa.group.tasks import KEPT
 from ioa.protocol.messages import Phase
+from ioa.protocol.setup.charter import Limits
 from tools.generated import write_or_check
 
 OPEN = tuple(phase for phase in Phase if not phase.is_terminal)

@@ -10,7 +10,6 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from ioa.group.charter import MAX_MEMBERS
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.policy.deciding import MAX_STRUCK
 from ioa.protocol.policy import Policy, Watcher
@@ -31,8 +30,9 @@ from ioa.protocol.policy_parts import (
     Role,
     Turns,
 )
-from ioa.protocol.team_file import MAX_TURNS, MAX_VALUES
+from ioa.protocol.setup.charter import MAX_MEMBERS
 from ioa.protocol.teams.checker import MAX_POLICY_BYTES, MAX_STATE_BYTES
+from ioa.protocol.teams.team_file import MAX_TURNS, MAX_VALUES
 from tools.generated import write_or_check
 from tools.protocol_page import meanings_of
 

@@ -23,7 +23,7 @@ from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
 from ioa.protocol.policy_parts import FormField
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.teams.team_file import TeamSpec
 from ioa.protocol.usage import Usage
 from tools.generated import write_or_check
 

@@ -22,7 +22,7 @@ from ioa.hosting.credentials import is_line
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.operation.audit import Deed
-from ioa.protocol.team_file import is_seat
+from ioa.protocol.teams.team_file import is_seat
 from ioa.runtime.audit import AuditLog
 from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ioa.errors import ForbiddenError
 from ioa.protocol.ids import AgentId, GoalId, UserId
 from ioa.protocol.operation.api_keys import ALL_PEOPLE, Scope, people_of
-from ioa.protocol.team_file import is_seat, person_of
+from ioa.protocol.teams.team_file import is_seat, person_of
 
 
 @dataclass(frozen=True)

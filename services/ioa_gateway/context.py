@@ -22,13 +22,13 @@ from ioa.client.client import Client
 from ioa.client.seat import PersonSeat, named
 from ioa.concurrency import beside
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
-from ioa.group.charter import Charter
 from ioa.group.requests import GoalStatus, GroupSnapshot, no_group
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import bears
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId, parse_goal_id
 from ioa.protocol.operation.api_keys import Scope
+from ioa.protocol.setup.charter import Charter
 from ioa_gateway.auth import Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams

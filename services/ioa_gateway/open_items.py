@@ -8,7 +8,7 @@ from ioa.client.documents import open_questions
 from ioa.client.waiting import people_in
 from ioa.group.state import GroupState
 from ioa.protocol.ids import LOCAL, UserId
-from ioa.protocol.team_file import person_of
+from ioa.protocol.teams.team_file import person_of
 
 
 class OpenItem(NamedTuple):

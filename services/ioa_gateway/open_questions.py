@@ -17,7 +17,7 @@ from ioa.group.state import GroupState
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.api_keys import Scope
-from ioa.protocol.team_file import person_of
+from ioa.protocol.teams.team_file import person_of
 from ioa_gateway.caller import Caller
 from ioa_gateway.context import ApiCall
 

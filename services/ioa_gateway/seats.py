@@ -15,7 +15,7 @@ from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_con
 from ioa.errors import ForbiddenError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team_file import person_of
+from ioa.protocol.teams.team_file import person_of
 
 _PATIENCE = timedelta(seconds=2)
 """Timeout for connecting a seat."""

@@ -8,14 +8,14 @@ from datetime import timedelta
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.agent.team_formation import cast_needs
 from ioa.errors import InvalidInputError, NoAgentError
-from ioa.group.charter import ParentTask
 from ioa.ports.brain import NobodyFits
 from ioa.ports.discovery import Discovery
 from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard, why_not_drafted
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting
-from ioa.protocol.team_file import Filling, TeamSpec
+from ioa.protocol.setup.charter import ParentTask
+from ioa.protocol.teams.team_file import Filling, TeamSpec
 
 
 async def cast_team_of_task(team: TeamSpec, task: ParentTask, assignee: AgentId, discovery: Discovery) -> tuple[Casting, ...]:

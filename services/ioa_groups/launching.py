@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ioa.errors import ForbiddenError, InvalidInputError, PayloadTooLargeError
-from ioa.group.charter import MAX_MEMBERS, Charter
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.policy import Casting
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.setup.charter import MAX_MEMBERS, Charter
+from ioa.protocol.teams.team_file import TeamSpec
 
 CARDS_BYTES = 500_000
 """Maximum bytes of all cards of a charter; the cards of large teams are abridged."""

@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import timedelta
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError, NotYetError
-from ioa.group.charter import MAX_MEMBERS, Charter, Limits, ParentTask
 from ioa.group.events import CancelRequested, GroupLaunched, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.view import charter_for, seen_by
@@ -35,11 +34,12 @@ from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.setup.charter import MAX_MEMBERS, Charter, Limits, ParentTask
 from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.setup.tickets import is_ticket
-from ioa.protocol.team_file import TeamSpec, is_seat
 from ioa.protocol.teams.checker import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.teams.stored_teams import TeamReference
+from ioa.protocol.teams.team_file import TeamSpec, is_seat
 from ioa.protocol.texts import shortened
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.ledger import MAX_REASON_BYTES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode
 
-from ioa.group.charter import ParentTask
 from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
@@ -24,7 +23,8 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
-from ioa.protocol.team_file import read_toml
+from ioa.protocol.setup.charter import ParentTask
+from ioa.protocol.teams.team_file import read_toml
 from ioa.protocol.usage import Usage
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import say

@@ -19,7 +19,7 @@ from ioa.agent.turn_view import Said, TurnView
 from ioa.hosting.agent import Agent as HostedAgent
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.messages import Discussion
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from ioa.testing.conformance import CASES, ForeignAgent
 from ioa_testkit.system import System
 

@@ -33,7 +33,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy_parts import END
-from ioa.protocol.team_file import TeamSpec, team_of
+from ioa.protocol.teams.team_file import TeamSpec, team_of
 from tests.rig.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, sight_of, stated
 
 POOL = "load"

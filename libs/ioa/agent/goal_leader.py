@@ -30,7 +30,6 @@ from ioa.errors import (
     UnavailableError,
     reason_of,
 )
-from ioa.group.charter import PlannedTask
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
@@ -41,6 +40,7 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import GoalName, SessionId, TaskId
 from ioa.protocol.operation.trace import span_id_of_goal
+from ioa.protocol.setup.charter import PlannedTask
 from ioa.protocol.texts import shortened
 from ioa.retry import until_available
 from ioa.telemetry import live_spans, log_context

@@ -10,7 +10,7 @@ from ioa.protocol.agents.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.teams.team_file import TeamSpec
 from ioa.telemetry import live_spans
 
 if TYPE_CHECKING:

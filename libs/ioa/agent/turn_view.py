@@ -13,7 +13,6 @@ from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
 from ioa.agent.groups.answer_files import files_of_answer, named_files
 from ioa.agent.tasks.inquiry import INQUIRY_TIMEOUT, end_of_question
 from ioa.errors import InvalidInputError
-from ioa.group.charter import Charter
 from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
 from ioa.group.state import GroupState, Votes
@@ -35,7 +34,8 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy_parts import FieldValue
-from ioa.protocol.team_file import field_of
+from ioa.protocol.setup.charter import Charter
+from ioa.protocol.teams.team_file import field_of
 
 if TYPE_CHECKING:
     from ioa.agent.task_context import InputFile

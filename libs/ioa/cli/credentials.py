@@ -36,7 +36,7 @@ from ioa.hosting.credentials import (
 )
 from ioa.hosting.roster import AccessRole, AccessRoster, Holder
 from ioa.protocol.ids import TenantId, check_tenant, full_name
-from ioa.protocol.team_file import seat_of
+from ioa.protocol.teams.team_file import seat_of
 from ioa.protocol.texts import in_words
 
 credentials = typer.Typer(no_args_is_help=True, help="Manage the names that may connect to NATS, and their keys.")

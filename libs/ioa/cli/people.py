@@ -18,7 +18,7 @@ from ioa.client.seat import PersonReply, PersonSeat, TooLateError, why_too_late
 from ioa.client.waiting import AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued
-from ioa.protocol.team_file import person_of
+from ioa.protocol.teams.team_file import person_of
 from ioa.protocol.texts import check_texts
 
 waiting = typer.Typer()

@@ -26,9 +26,9 @@ from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team_file import MAX_GOAL_CHARS, TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.protocol.teams.checker import PolicyFinding
 from ioa.protocol.teams.stored_teams import TeamReference
+from ioa.protocol.teams.team_file import MAX_GOAL_CHARS, TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.runtime.exit_code import ExitCode
 
 team = typer.Typer(no_args_is_help=True, help="Teams with a policy, which decides the speakers and the next step.")

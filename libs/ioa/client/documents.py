@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, PlainSerializer, WithJsonSchema, computed_field
 
-from ioa.group.charter import ParentTask
 from ioa.group.events import Said, input_of
 from ioa.group.requests import GoalStatus, GroupSnapshot
 from ioa.group.state import ClosedTask, Ended, GroupState, Task, Waiting
@@ -24,7 +23,8 @@ from ioa.protocol.goals import ForcedReason, GoalResult, GoalTerms
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, UserId
 from ioa.protocol.messages import Question
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model
-from ioa.protocol.team_file import document_of, is_seat, person_of
+from ioa.protocol.setup.charter import ParentTask
+from ioa.protocol.teams.team_file import document_of, is_seat, person_of
 from ioa.protocol.usage import NOTHING, Usage
 
 Instant = Annotated[

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from ioa.client.seat import PersonReply, reply_payload
 from ioa.client.transcript import Transcript
 from ioa.errors import InvalidInputError
-from ioa.group.charter import Charter, Limits
 from ioa.group.events import Entry, GroupLaunched, Said
 from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
@@ -32,7 +31,8 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId
 from ioa.protocol.messages import Header, Message, Payload, Phase
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.policy_parts import listed
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.setup.charter import Charter, Limits
+from ioa.protocol.teams.team_file import TeamSpec
 from ioa.protocol.texts import in_words
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)

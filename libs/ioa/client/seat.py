@@ -25,7 +25,7 @@ from ioa.protocol.codec import encode_value, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, MessageId, is_token
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Message, Pass, PassCause, Payload
-from ioa.protocol.team_file import seat_of
+from ioa.protocol.teams.team_file import seat_of
 
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 

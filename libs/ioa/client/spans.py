@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import read_on
 from ioa.client.transcript import TaskStatus, Transcript
-from ioa.group.charter import Charter
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import Ended, GroupState
 from ioa.ports.group_log import StoredEntry
@@ -41,6 +40,7 @@ from ioa.protocol.operation.trace import (
     trace_id_of,
     usage_attributes,
 )
+from ioa.protocol.setup.charter import Charter
 from ioa.protocol.usage import Usage
 
 

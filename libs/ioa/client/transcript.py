@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from ioa.group.charter import Charter
 from ioa.group.events import (
     CancelRequested,
     Entry,
@@ -51,6 +50,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
+from ioa.protocol.setup.charter import Charter
 
 CONTROL_PLANE = "·"
 """Speaker of a line that is not a message of a member."""

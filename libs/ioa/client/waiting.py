@@ -13,7 +13,6 @@ from pydantic import ConfigDict, Field
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
 from ioa.foreign_text import continued, shown_in_line
-from ioa.group.charter import Charter
 from ioa.group.events import Said
 from ioa.group.legality import TO_CONCLUDE, Offer, offer
 from ioa.group.policy.casting import part_of
@@ -25,7 +24,8 @@ from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
 from ioa.protocol.policy import Policy
 from ioa.protocol.policy_parts import END, FieldKind, FormField, Guard
-from ioa.protocol.team_file import person_of
+from ioa.protocol.setup.charter import Charter
+from ioa.protocol.teams.team_file import person_of
 from ioa.protocol.texts import shortened
 
 _PAGE_ENTRIES = 32

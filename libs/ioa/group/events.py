@@ -11,7 +11,6 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from ioa.errors import InvalidInputError
-from ioa.group.charter import MAX_MEMBERS, Charter, ParentTask
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState, Sketch, Task
 from ioa.protocol.cards import AgentCard
@@ -31,6 +30,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy_parts import Name
+from ioa.protocol.setup.charter import MAX_MEMBERS, Charter, ParentTask
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_WHY_CHARS = 2_000

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from sys import maxsize
 from typing import NamedTuple
 
-from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import Kind, MemberJoined, SubgroupOpened, TaskDecision
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, WaitingTask
@@ -29,6 +28,7 @@ from ioa.protocol.messages import (
     TaskSpec,
     Thinking,
 )
+from ioa.protocol.setup.charter import MAX_MEMBERS
 
 MAX_OPEN_TASKS, MAX_USES = 64, 256
 """Maximum unfinished tasks per group, and maximum tasks that they wait for in total: each entry contains them."""

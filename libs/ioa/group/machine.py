@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ioa.group import budget, legality, tasks
-from ioa.group.charter import ParentTask
 from ioa.group.events import Event, GroupLaunched, Said, kind_of, name_of
 from ioa.group.limits import UNLIMITED, GroupLimits
 from ioa.group.policy.hearing import audience
@@ -23,6 +22,7 @@ from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.policy import Policy
+from ioa.protocol.setup.charter import ParentTask
 from ioa.protocol.usage import NOTHING, Usage
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ioa.errors import NotFoundError, PayloadTooLargeError
-from ioa.group.charter import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, ParentTask, PlannedTask
 from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState, phase_of_end
@@ -21,6 +20,7 @@ from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey, Phase
 from ioa.protocol.model import OMITTED_IF_EMPTY, Instruction, Model
 from ioa.protocol.policy import Casting
 from ioa.protocol.policy_parts import MAX_ROLES, Name
+from ioa.protocol.setup.charter import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, ParentTask, PlannedTask
 from ioa.protocol.setup.reads import GoalPart
 from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.texts import shortened

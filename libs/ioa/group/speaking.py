@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.group import floor, questions, tasks
-from ioa.group.charter import Limits
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -51,6 +50,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Pass, PassCause, Phase, Thinking
 from ioa.protocol.policy import Policy
+from ioa.protocol.setup.charter import Limits
 
 MAX_REMARKS = 8
 """Maximum messages of a member in a row that are compared with its next message."""
@@ -186,7 +186,7 @@ def refuse_repetition(state: GroupState, refused: RepetitionRefused, policy: Pol
     if stage.repeated is None:
         return state.model_copy(update={"stage": stage.model_copy(update={"repeated": refused.message_id})})
     if policy is not None:
-        return _silence(state, (refused.by,), refused.at, policy)
+        return silence(state, (refused.by,), refused.at, policy)
     waiting = _wait_or_conclude(state, state.unfinished_tasks, refused.at)
     return floor.take_turn(waiting) if isinstance(waiting.stage, Waiting) else waiting
 
@@ -290,7 +290,7 @@ def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | Non
             return deciding.ask_again(scene) if waits else deciding.decide(scene)
         case Discussing() if waits:
             return grant(current_scene(policy, noted, at), state.number_of(sender))
-    return _silence(noted, (sender,), at, policy, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
+    return silence(noted, (sender,), at, policy, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
 
 
 def _note_pass(state: GroupState, holder: AgentId, cause: PassCause, at: datetime) -> GroupState:
@@ -364,31 +364,7 @@ def prolonged_until(state: GroupState, holder: AgentId, at: datetime) -> datetim
     return until if until > ends else None
 
 
-def time_out(state: GroupState, fired: TimerFired, policy: Policy | None) -> GroupState:
-    """End the group at its deadline, expire leases and questions, and go on without members whose time is up.
-
-    Raises:
-        IllegalEventError: No deadline has passed.
-    """
-    at = fired.at
-    if at >= state.limits.deadline:
-        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", at)
-    after = tasks.time_out(state, fired)
-    match after.stage:
-        case Gathering(seats=seats) if silent := [seat.agent_id for seat in seats if seat.until <= at]:
-            return _silence(after, silent, at, policy)
-        case Discussing(until=until) | Concluding(until=until) if until <= at:
-            return _silence(after, after.floor, at, policy)
-        case Asking(until=until) if until <= at and policy is not None:
-            return deciding.decide(current_scene(policy, after, at))
-        case Waiting(waiter=waiter, until=until) if until is not None and until <= at:
-            return _resume(after, waiter, at, policy)
-    if after is state:
-        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
-    return after
-
-
-def _silence(
+def silence(
     state: GroupState, silent: Sequence[AgentId], at: datetime, policy: Policy | None, reason: Reason | None = None
 ) -> GroupState:
     """Count the silent turns of the floor holder or of seats and go on, or end the group after too many in a row."""
@@ -407,7 +383,7 @@ def _silence(
     return floor.pass_on(after, at) if led is None else proceed(current_scene(led, after, at))
 
 
-def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | None) -> GroupState:
+def resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | None) -> GroupState:
     """Return the floor to a member that waited. Under a policy the turn of an absent member is silent if another is present."""
     if policy is None:
         return floor.give_back(state, waiter, at)
@@ -423,7 +399,7 @@ def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | 
     if answered.task_id is not None:
         about = answered.number, answered.answer, answered.at
         return questions.answer_task(state, answered.task_id, *about)
-    return _resume(state, questions.asker_of(state, answered), answered.at, policy)
+    return resume(state, questions.asker_of(state, answered), answered.at, policy)
 
 
 def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupState:
@@ -501,7 +477,7 @@ NOTHING_TO_WAIT_FOR = floor.StateRule(
     "nothing left to wait for",
     floor.WAITING,
     _waits_for_nothing,
-    lambda state, at, policy: _resume(state, state.stage.waiter, at, policy) if isinstance(state.stage, Waiting) else state,
+    lambda state, at, policy: resume(state, state.stage.waiter, at, policy) if isinstance(state.stage, Waiting) else state,
     Phase.DISCUSSING,
     "the floor returns to the member that assigned or paused, or to a living member in its place",
 )

@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ioa.group.charter import MAX_MEMBERS, Limits, ParentTask, Timeout
 from ioa.group.policy.position import Course
 from ioa.protocol.cards import Patience
 from ioa.protocol.decisions import Decisions
@@ -21,6 +20,7 @@ from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, Message
 from ioa.protocol.messages import PassCause, Phase, Question, TaskOutcome
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy_parts import MAX_FIELDS, MAX_ROLES, Form, Name
+from ioa.protocol.setup.charter import MAX_MEMBERS, Limits, ParentTask, Timeout
 from ioa.protocol.teams.stored_teams import ReferenceField
 from ioa.protocol.usage import NOTHING, Count, Usage
 
@@ -515,15 +515,3 @@ class GroupState(GoalReference):
                 and (not one.lost or (one.lost_at is not None and one.lost_at > long_ago))
             ]
         )
-
-    def next_deadline(self) -> datetime | None:
-        """Return the time at which a timer must check the group; None after its end."""
-        if isinstance(self.stage, Ended):
-            return None
-        times = [self.limits.deadline]
-        for task in self.open_tasks:
-            times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)
-            times += [] if task.question is None else [task.question.until]
-        if self.stage.until is not None:
-            times.append(self.stage.until)
-        return min(times)

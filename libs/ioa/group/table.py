@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from ioa.group import questions, speaking, tasks
+from ioa.group import deadlines, questions, speaking, tasks
 from ioa.group.events import (
     CancelRequested,
     GroupLaunched,
@@ -230,7 +230,7 @@ _ROWS = (
     _event(
         TimerFired,
         Sender.ROUTER,
-        speaking.time_out,
+        deadlines.time_out,
         Cell(_D, (_D, _FAILED), "leases expire; a silent holder is passed over, until no member is left to speak"),
         Cell(_G, (_G, _D, _FAILED), "leases expire; silent seats are closed, until no member is left to speak"),
         Cell(_Q, (_Q, _D, _G, _C, _FAILED), "the default counts"),

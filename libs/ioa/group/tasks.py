@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from itertools import repeat
 from operator import is_
 
 from ioa.group import budget, floor
-from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
+from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
 from ioa.group.policy.hearing import told_of_tasks
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, Earshot, GroupState, OpenTask, Task, TaskMode, UnfinishedTask, Waiting, WaitingTask
@@ -28,16 +28,11 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Policy
 
-OUTAGE = timedelta(seconds=30)
-"""Minimum delay of a timer that shows an outage, in which no assignee could report."""
-
 MAX_WHY_CHARS = 200
 """Maximum characters of the reason of a rejected task in the state; its message contains the whole reason."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
 
 _TOO_DEEP = "Teams may nest {} deep, and this is the limit."
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment, policy: Policy | None) -> GroupState:
@@ -146,14 +141,6 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
     return task
 
 
-def _renew_after_report(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
-    """Renew the lease of a task with reported progress. Leases expire on a grid, so that many expire at one time."""
-    lease = state.lease_of(task.assignee)
-    grid = lease / 2 or timedelta.resolution  # the half of a microsecond is nothing
-    until = _EPOCH - (_EPOCH - at - lease) // grid * grid
-    return task.model_copy(update={"lease_until": until, "suspect": False}) if until > task.lease_until else task
-
-
 def result(state: GroupState, said: Said, payload: InformTaskResult, _policy: Policy | None) -> GroupState:
     """Close a task with the outcome of its assignee; a task of a stored team can only fail this way."""
     task = reported_task(state, said, payload.task_id)
@@ -196,31 +183,6 @@ def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequen
     return [one for one in task_ids if one not in known and not state.may_be_folded(one)]
 
 
-def time_out(state: GroupState, fired: TimerFired) -> GroupState:
-    """Renew leases by reports, and expire deadlines, leases and questions of open tasks.
-
-    A task whose deadline has passed fails. A lease that expires makes its task suspect; when it expires again the task fails,
-    unless an outage hid the reports. The default of a question counts after its time.
-    """
-    at, heard = fired.at, {one.task_id: one.at for one in fired.heard}
-
-    def expired(task: OpenTask) -> Task:
-        if task.task_id in heard:
-            task = _renew_after_report(state, task, min(heard[task.task_id], at))
-        if task.deadline is not None and task.deadline <= at:
-            return task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline")
-        changed: dict[str, object] = {}
-        if task.question is not None and task.question.until <= at:
-            changed["question"] = None
-        if task.lease_until <= at:
-            if task.suspect and at - task.lease_until <= OUTAGE:
-                return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
-            changed |= {"suspect": True, "lease_until": at + state.lease_of(task.assignee)}
-        return task.model_copy(update=changed) if changed else task
-
-    return _each_open(state, expired)
-
-
 def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     """Let the open tasks of a lost member fail when their lease expires.
 
@@ -234,7 +196,7 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
         until = fresh if task.lease_until <= at else min(task.lease_until, fresh)
         return task.model_copy(update={"suspect": True, "lease_until": until})
 
-    return _each_open(state, suspected)
+    return each_open(state, suspected)
 
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:
@@ -327,7 +289,7 @@ def replaced(state: GroupState, task: Task) -> GroupState:
     return state.model_copy(update={"tasks": (*state.tasks[:place], task, *state.tasks[place + 1 :])})
 
 
-def _each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupState:
+def each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupState:
     """Replace each open task by the result of `change`; return the same state if none changes."""
     tasks = tuple([change(task) if isinstance(task, OpenTask) else task for task in state.tasks])
     return state if all(map(is_, tasks, state.tasks)) else state.model_copy(update={"tasks": tasks})

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.team_file import TeamSpec, document_of, team_of, to_toml
 from ioa.protocol.teams.checker import PolicyFinding
+from ioa.protocol.teams.team_file import TeamSpec, document_of, team_of, to_toml
 
 
 class TeamNode:

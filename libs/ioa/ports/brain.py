@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.group.charter import PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Need, SearchResult
 from ioa.protocol.cards import AgentCard
@@ -27,6 +26,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import Casting
+from ioa.protocol.setup.charter import PlannedTask
 
 
 @dataclass(frozen=True)

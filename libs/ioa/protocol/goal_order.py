@@ -32,8 +32,8 @@ from ioa.protocol.goals import (
 from ioa.protocol.ids import GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.model import OMITTED_IF_EMPTY, FailFast
 from ioa.protocol.operation.trace import trace_of_goal
-from ioa.protocol.team_file import TeamSpec, document_of, team_of
 from ioa.protocol.teams.stored_teams import TeamReference
+from ioa.protocol.teams.team_file import TeamSpec, document_of, team_of
 from ioa.protocol.texts import check_texts, in_words
 from ioa.protocol.usage import MAX_COUNT, MICROS
 

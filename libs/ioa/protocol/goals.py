@@ -24,7 +24,7 @@ from ioa.protocol.ids import (
     UserIdField,
 )
 from ioa.protocol.model import OMITTED_IF_EMPTY, Digest, Model, Time
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.teams.team_file import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, Usage
 
 MAX_LABELS, MAX_LABEL_CHARS = 16, 200

@@ -17,6 +17,7 @@ import structlog
 
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.errors import UnavailableError
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import (
     CancelRequested,
     EncodedEntry,
@@ -376,7 +377,7 @@ class GroupLedger:
     async def _schedule(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
         """Schedule a timer, unless a scheduled timer fires in time. A timer that fires early schedules the next one."""
         now = self._now()
-        at = state.next_deadline() or now + SETTLING_DELAY
+        at = next_deadline(state) or now + SETTLING_DELAY
         if group.armed is None or not now + _ARMING_MARGIN < group.armed <= at:
             await self._timers.schedule(comm_id, at)
             group.armed = at

@@ -23,7 +23,7 @@ from ioa.group.requests import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import PoolId
 from ioa.protocol.operation.api_keys import Scope
-from ioa.protocol.team_file import person_of
+from ioa.protocol.teams.team_file import person_of
 from ioa_gateway.a2a.messages import (
     CONTEXT,
     create_order,

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Body, Query
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import Time
-from ioa.protocol.team_file import document_of, team_of
 from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamReference, TeamRow, VersionNumber, team_name
+from ioa.protocol.teams.team_file import document_of, team_of
 from ioa_gateway.context import ReadCall, TeamsCall
 
 router = APIRouter()

@@ -8,7 +8,7 @@ from ioa import Agent, TurnView
 from ioa.agent.turn_view import Said
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from ioa_testkit import System
 
 TEAM = {

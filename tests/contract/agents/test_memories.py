@@ -19,7 +19,7 @@ from ioa.brain import Said
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, CommId
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System

@@ -6,7 +6,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
-from ioa.protocol.team_file import read_toml
+from ioa.protocol.teams.team_file import read_toml
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System

@@ -22,7 +22,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Decision, Discussion, Message
-from ioa.protocol.team_file import TeamSpec, read_toml, team_of
+from ioa.protocol.teams.team_file import TeamSpec, read_toml, team_of
 from ioa_testkit import System
 from ioa_testkit.finished import FinishedGoal
 from tests.unit.group.scenario import launched_under

@@ -6,7 +6,6 @@ import asyncio
 from datetime import UTC, datetime
 
 from ioa.errors import IoaError, NotFoundError
-from ioa.group.charter import ParentTask
 from ioa.group.requests import Accepted, GroupSnapshot, LaunchGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
@@ -25,6 +24,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.setup.charter import ParentTask
 from ioa.protocol.usage import Usage
 from ioa_testkit.planes import Plane
 from tests.rig.deadline import eventually

@@ -14,11 +14,11 @@ from ioa.client.client import END, Group
 from ioa.client.history import conversation
 from ioa.concurrency import beside
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from ioa.group.charter import ParentTask
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import Discussion, Phase
+from ioa.protocol.setup.charter import ParentTask
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, Members, order
 from tests.rig.deadline import eventually

@@ -9,7 +9,7 @@ import pytest
 from ioa.errors import NotFoundError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId
-from ioa.protocol.team_file import TeamSpec, team_of
+from ioa.protocol.teams.team_file import TeamSpec, team_of
 from ioa_testkit.planes import Plane
 
 

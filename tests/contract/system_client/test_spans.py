@@ -11,12 +11,12 @@ from ioa.adapters.otlp import export_spans
 from ioa.client.history import conversation
 from ioa.client.spans import GoalTrace
 from ioa.concurrency import beside
-from ioa.group.charter import ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import ModelCall
 from ioa.protocol.ids import LOCAL, GoalName, PoolId, comm_id_of_task
 from ioa.protocol.messages import Discussion, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.operation.trace import Span, span_id_of_goal, trace_id_of, trace_of_goal
+from ioa.protocol.setup.charter import ParentTask
 from ioa.protocol.usage import Usage
 from ioa_testkit.planes import open_plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order

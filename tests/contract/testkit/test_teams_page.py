@@ -12,7 +12,7 @@ from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team_file import read_toml, team_of
+from ioa.protocol.teams.team_file import read_toml, team_of
 from ioa.testing import ScriptedBrain
 from ioa_testkit import System
 from tests.packaging.readme_session import blocks_of

@@ -10,7 +10,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, PoolId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Register
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.teams.team_file import TeamSpec
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, GOAL, Members
 from tests.rig.deadline import eventually

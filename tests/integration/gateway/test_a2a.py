@@ -32,7 +32,6 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from ioa.errors import RateLimitedError
-from ioa.group.charter import ParentTask
 from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import (
     AskUser,
@@ -46,6 +45,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.operation.api_keys import Scope
+from ioa.protocol.setup.charter import ParentTask
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
 from tests.integration.gateway.desk import QUESTION, open_desk

@@ -34,7 +34,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId, UserId, comm_id_of_goal
 from ioa.protocol.messages import Discussion, Header, InformTaskProgress, Message, Phase
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import Secured, open_intruder, open_secured

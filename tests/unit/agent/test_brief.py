@@ -5,11 +5,11 @@ from __future__ import annotations
 from ioa.agent.brain_port import TaskView
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.tasks.subteam_brief import brief_of, files_of
-from ioa.group.charter import MAX_BRIEF_CHARS
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult, RejectedTask, SyncTaskAssignment, TaskSpec
+from ioa.protocol.setup.charter import MAX_BRIEF_CHARS
 from tests.unit.agent.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 

@@ -12,7 +12,6 @@ from ioa.adapters.system_clock import RandomIds
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.goal_leader import Leader
 from ioa.errors import ForbiddenError, IoaError, NotYetError, UnavailableError
-from ioa.group.charter import PlannedTask
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
 from ioa.ports.agent_network import GoalOffer
@@ -21,6 +20,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.registry import Register
+from ioa.protocol.setup.charter import PlannedTask
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain

@@ -14,7 +14,7 @@ from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, TaskSpec
-from ioa.protocol.team_file import field_of
+from ioa.protocol.teams.team_file import field_of
 from tests.unit.agent.stories import folded, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, group

@@ -18,7 +18,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team_file import TeamSpec, document_of, team_of
+from ioa.protocol.teams.team_file import TeamSpec, document_of, team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Line
 from ioa.testing.task_context import found

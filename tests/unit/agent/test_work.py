@@ -29,8 +29,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
-from ioa.protocol.team_file import team_of
 from ioa.protocol.teams.stored_teams import PutTeam
+from ioa.protocol.teams.team_file import team_of
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, T1, Company, idle, leading, one_task, open_company, task, working

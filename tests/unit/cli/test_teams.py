@@ -13,7 +13,7 @@ from ioa.cli.teams import check_file, draw, is_file_of_team, read_team, run, sho
 from ioa.errors import InvalidInputError
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.team_file import document_of
+from ioa.protocol.teams.team_file import document_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.exit_code import ExitCode
 from tests.unit.protocol.policies import SHIPPED

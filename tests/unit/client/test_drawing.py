@@ -8,7 +8,7 @@ from ioa.client.drawing import draw_group, draw_policy
 from ioa.errors import InvalidInputError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.team_file import read_toml
+from ioa.protocol.teams.team_file import read_toml
 from tests.unit.group.scenario import launched, launched_under
 from tests.unit.protocol.policies import SHIPPED
 

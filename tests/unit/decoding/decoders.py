@@ -34,8 +34,8 @@ from ioa.protocol.operation.api_keys import parse_key
 from ioa.protocol.operation.trace import trace_of_goal
 from ioa.protocol.registry import Register
 from ioa.protocol.setup.files import PutFile
-from ioa.protocol.team_file import read_json, read_toml
 from ioa.protocol.teams.stored_teams import PutTeam
+from ioa.protocol.teams.team_file import read_json, read_toml
 from ioa.telemetry.logs import hide_secrets
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]

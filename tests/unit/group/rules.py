@@ -26,6 +26,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, validate_call
 
+from ioa.group.deadlines import next_deadline
 from ioa.group.legality import legal_kinds, offer
 from ioa.group.machine import Effect, owed_effects
 from ioa.group.policy.view import seen_by
@@ -156,7 +157,7 @@ def _removed(name: str, before: Flat, after: Flat) -> str:
 def flat(state: GroupState) -> Flat:
     """Return the fields of a state by their paths, without what never changes."""
     fields = state.model_dump(exclude={"comm_id", "goal_id", "user", "owner", "limits", "monologue"})
-    return leaves({"due": state.next_deadline(), **fields})
+    return leaves({"due": next_deadline(state), **fields})
 
 
 def leaves(value: Any, name: str = "") -> dict[str, str]:

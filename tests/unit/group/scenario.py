@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ioa.group.charter import Charter, Limits, ParentTask
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -59,6 +59,7 @@ from ioa.protocol.messages import (
     Thinking,
 )
 from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.setup.charter import Charter, Limits, ParentTask
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.repetition import sketches_of
 
@@ -303,7 +304,7 @@ class Scenario:
 
     def timer(self) -> Scenario:
         """Let the next deadline pass, and the timer fire."""
-        due = self.state.next_deadline()
+        due = next_deadline(self.state)
         assert due is not None
         return replace(self, now=due).happens(TimerFired(at=due))
 

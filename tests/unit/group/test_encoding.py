@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import Entry, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted, encode_sequenced
 from ioa.protocol.codec import decode, decode_value, encode, encode_value
+from ioa.protocol.setup.charter import MAX_MEMBERS
 from tests.unit.group.scenario import launched
 
 

@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.group.charter import ParentTask
 from ioa.group.events import GroupLaunched, LaunchAbandoned
 from ioa.group.machine import PublishResult, ReportToParent, step
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskSpec
+from ioa.protocol.setup.charter import ParentTask
 from tests.unit.group.scenario import COMM, GOAL, START, charter, limits
 
 

@@ -25,7 +25,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Policy
 from ioa.protocol.policy_parts import FieldValue
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from tests.rig.cases import cases
 from tests.unit.group.scenario import COMM, Scenario, launched_under, said
 

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import (
     Entry,
     Event,
@@ -49,8 +50,8 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Policy
 from ioa.protocol.policy_parts import END, MAX_FIELD_CHARS, FieldValue, FormField
-from ioa.protocol.team_file import read_toml
 from ioa.protocol.teams.checker import state_bytes
+from ioa.protocol.teams.team_file import read_toml
 from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft
 from tests.unit.protocol.policies import SHIPPED, Choose, any_forked_policy, any_policy
@@ -232,7 +233,7 @@ def _anything(story: Scenario, choose: Choose, text: str | None = None) -> Event
         return QuestionAnswered(at=story.now, turn=state.turn, answer=answer, by="user")
     holder = choose(state.floor or (state.owner,))
     assert story.policy is not None
-    due = state.next_deadline()
+    due = next_deadline(state)
     assert due is not None
     kind = choose(("says", "says", "says", "says", "passes", "silent", "lost", "returned"))
     lost = [member.agent_id for member in state.members if member.lost]
@@ -289,7 +290,7 @@ def _of_a_task(story: Scenario, task: OpenTask, choose: Choose) -> Event:
             opened = {**about, "by": task.assignee, "subgroup": f"n{number}"}
             return SubgroupOpened.model_validate(opened)
         case "times out":
-            due = story.state.next_deadline()
+            due = next_deadline(story.state)
             assert due is not None
             return TimerFired(at=due)
         case _:

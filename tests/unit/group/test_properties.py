@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ioa.group import speaking, tasks
 from ioa.group.budget import spent_budget
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import (
     Entry,
     Event,
@@ -204,7 +205,7 @@ class GroupWalk(RuleBasedStateMachine):
     @invariant()
     def a_timer_moves_every_open_group(self) -> None:
         """A deadline stands exactly while the group is open, and its timer is taken."""
-        due = self.state.next_deadline()
+        due = next_deadline(self.state)
         assert (due is None) == self.state.phase.is_terminal
         if due is not None:
             assert step(self.state, TimerFired(at=due)).state != self.state

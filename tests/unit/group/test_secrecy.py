@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioa.group.charter import Charter
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
 from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
@@ -23,6 +23,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.policy_parts import FieldValue, Node
+from ioa.protocol.setup.charter import Charter
 from ioa.protocol.teams.checker import check
 from tests.unit.group.scenario import START, charter, limits, said
 from tests.unit.protocol.policies import Choose, any_policy
@@ -200,7 +201,7 @@ def anything(one: World, other: World, blind: Sequence[AgentId], choose: Choose)
     if kind == "returned" and lost:
         event = MemberReturned(at=now, agent_id=choose(lost))
         return event, event
-    due = state.next_deadline()
+    due = next_deadline(state)
     assert due is not None
     if kind == "silent" or not state.floor:
         return TimerFired(at=due), TimerFired(at=due)

@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter
 
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import ControlEvent, Event, Kind, TaskDecision, TimerFired, kind_of, name_of
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
@@ -46,7 +47,7 @@ def event_of(name: str, state: GroupState | None) -> Event:
     if name == "THINKING" and isinstance(stage, Discussing | Gathering | Asking | Concluding):
         at = stage.until
     else:
-        at = (state and name == "timer_fired" and state.next_deadline()) or START
+        at = (state and name == "timer_fired" and next_deadline(state)) or START
     if isinstance(stage, Gathering):
         told.pop("next_speaker", None)
     if state is None or state.course is None:

@@ -8,16 +8,7 @@ from functools import cache, partial
 
 import pytest
 
-from ioa.group.events import (
-    Entry,
-    Event,
-    GroupLaunched,
-    QuestionAnswered,
-    Said,
-    SubgroupClosed,
-    encode_entry,
-    name_of,
-)
+from ioa.group.events import Entry, Event, GroupLaunched, QuestionAnswered, Said, SubgroupClosed, encode_entry, name_of
 from ioa.group.legality import legal_kinds, offer
 from ioa.group.machine import step
 from ioa.group.policy.hearing import is_withheld

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ioa.group.charter import Limits, ParentTask
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupClosed, SubgroupOpened
 from ioa.group.machine import CancelSubgroup, Effect, ReportToParent, step
 from ioa.group.rejection import IllegalEventError
@@ -22,6 +21,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
+from ioa.protocol.setup.charter import Limits, ParentTask
 from ioa.protocol.usage import NOTHING, Usage
 from tests.unit.group.scenario import COMM, START, charter, said
 from tests.unit.group.walk import AGENTS, Choose

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
+from ioa.group.deadlines import next_deadline
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -82,7 +83,7 @@ def any_launch(choose: Choose) -> GroupLaunched:
 
 def any_time(state: GroupState, now: datetime, choose: Choose) -> datetime:
     """Now, a moment later, exactly when something is due, after an outage, or back in time."""
-    due = state.next_deadline() or now
+    due = next_deadline(state) or now
     seconds = choose((0, 1, 1, 1, 1, 20, 20, 20, -40, choose((700, 700, 700, 100_000))))
     return choose((now, now + timedelta(seconds=seconds), now if due == state.limits.deadline else max(now, due)))
 
@@ -396,7 +397,7 @@ def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[Ki
 def run_timers(state: GroupState) -> tuple[GroupState, int]:
     """Let nothing happen but timers until the group has ended; say how many fired."""
     fired = 0
-    while (due := state.next_deadline()) is not None:
+    while (due := next_deadline(state)) is not None:
         state, fired = step(state, TimerFired(at=due)).state, fired + 1
     return state, fired
 

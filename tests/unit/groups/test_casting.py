@@ -12,7 +12,7 @@ from ioa.group.requests import LaunchGroup
 from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.ids import AgentId
 from ioa.protocol.registry import Register
-from ioa.protocol.team_file import TeamSpec, team_of
+from ioa.protocol.teams.team_file import TeamSpec, team_of
 from tests.unit.discovery.test_replicas import Town
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, TICKET, Plane

@@ -39,8 +39,8 @@ from ioa.protocol.setup.files import (
     stream_in_pieces,
     whole,
 )
-from ioa.protocol.team_file import team_of
 from ioa.protocol.teams.stored_teams import PutTeam
+from ioa.protocol.teams.team_file import team_of
 from ioa_groups.files import INTERRUPTED_AFTER
 from ioa_groups.parts import GroupParts
 from tests.rig.deadline import eventually

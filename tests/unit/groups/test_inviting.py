@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.group.requests import InviteMember, LaunchGroup, Rejected
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
 INVITE = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE, why="Count with us.")

@@ -13,7 +13,6 @@ from ioa.errors import (
     InvalidInputError,
     PayloadTooLargeError,
 )
-from ioa.group.charter import MAX_MEMBERS, ParentTask, PlannedTask
 from ioa.group.requests import (
     AbandonGoal,
     CancelGoal,
@@ -32,8 +31,9 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.setup.charter import MAX_MEMBERS, ParentTask, PlannedTask
 from ioa.protocol.setup.open_groups import OpenGroup
-from ioa.protocol.team_file import team_of
+from ioa.protocol.teams.team_file import team_of
 from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 

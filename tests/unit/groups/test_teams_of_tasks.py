@@ -10,14 +10,14 @@ from ioa.errors import (
     ForbiddenError,
     InvalidInputError,
 )
-from ioa.group.charter import ParentTask
 from ioa.group.requests import LaunchGroup
 from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.ids import LOCAL, TaskId, UserId
 from ioa.protocol.messages import SyncTaskAssignment, TaskSpec
 from ioa.protocol.registry import Register
-from ioa.protocol.team_file import TeamSpec, team_of
+from ioa.protocol.setup.charter import ParentTask
 from ioa.protocol.teams.stored_teams import PutTeam
+from ioa.protocol.teams.team_file import TeamSpec, team_of
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 

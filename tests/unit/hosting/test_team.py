@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ioa import Team
-from ioa.protocol.team_file import read_json, read_toml
+from ioa.protocol.teams.team_file import read_json, read_toml
 
 
 def debate() -> Team:

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 from ioa.protocol.policy import Policy
 from ioa.protocol.policy_parts import Node
-from ioa.protocol.team_file import Filling, TeamSpec, seat_of
 from ioa.protocol.teams.checker import check
+from ioa.protocol.teams.team_file import Filling, TeamSpec, seat_of
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import pytest
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Policy
 from ioa.protocol.policy_parts import Exit, Opening, Turns
-from ioa.protocol.team_file import Filling, TeamError, document_of, field_of, read_json, read_toml, team_of, to_toml
+from ioa.protocol.teams.team_file import Filling, TeamError, document_of, field_of, read_json, read_toml, team_of, to_toml
 from tests.rig.cases import cases
 from tests.unit.protocol.policies import SHIPPED, any_team
 

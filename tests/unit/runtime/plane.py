@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ioa.errors import UnavailableError
-from ioa.group.charter import ParentTask
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.group.machine import step
@@ -35,10 +34,11 @@ from ioa.protocol.ids import (
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register, Session
+from ioa.protocol.setup.charter import ParentTask
 from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.setup.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.subjects import say
-from ioa.protocol.team_file import TeamSpec, team_of
+from ioa.protocol.teams.team_file import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ioa.group.charter import Limits
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.messages import Phase
+from ioa.protocol.setup.charter import Limits
 from tools import group_page as diagram
 
 

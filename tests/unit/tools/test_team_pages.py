@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa.client.rehearsal import read_script, rehearse
-from ioa.protocol.team_file import read_toml
+from ioa.protocol.teams.team_file import read_toml
 from tests.packaging.readme_session import blocks_of
 
 DOCS = Path(__file__).parents[3] / "docs"

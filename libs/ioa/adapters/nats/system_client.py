@@ -63,8 +63,8 @@ from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.operation.status import AskStoreStanding, Prune, Pruned, StoreStanding
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.setup import files, reads
-from ioa.protocol.team_file import TeamSpec
 from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
+from ioa.protocol.teams.team_file import TeamSpec
 
 _FULL_RETRY_AFTER = timedelta(minutes=1)
 ADMIN_HINT = "`ioa credentials create --admin NAME` creates an admin's; IOA_NATS_SEED names its seed."

@@ -12,17 +12,7 @@ from typing import Any
 from ioa.agent.conversation import name_of_entry
 from ioa.agent.groups.board import Drafts, board_of
 from ioa.agent.turn_view import TurnView
-from ioa.group.charter import Charter
-from ioa.group.events import (
-    Event,
-    GroupLaunched,
-    MemberJoined,
-    QuestionAnswered,
-    Said,
-    SubgroupClosed,
-    TimerFired,
-    name_of,
-)
+from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired, name_of
 from ioa.group.legality import Offer, legal_kinds, offer
 from ioa.group.policy.casting import part_of
 from ioa.group.policy.deciding import digest_of
@@ -49,6 +39,7 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.operation.trace import span_of_message
+from ioa.protocol.setup.charter import Charter
 
 _FAILURES = (TaskOutcome.FAILED, TaskOutcome.REJECTED)
 

@@ -15,7 +15,6 @@ from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.turn_view import TurnView
 from ioa.errors import reason_of
-from ioa.group.charter import Charter
 from ioa.group.requests import Accepted, Entries, Rejected, Sync
 from ioa.group.state import GroupState
 from ioa.ports.meter import NOTHING_METERED, Meter, Metered
@@ -23,6 +22,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import REJECTED, DecidedBy, ModelCall
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId
 from ioa.protocol.messages import Message, Payload
+from ioa.protocol.setup.charter import Charter
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry.fault_points import fault_point
 

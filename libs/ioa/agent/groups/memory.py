@@ -18,12 +18,12 @@ from ioa.concurrency import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.foreign_text import defused, fenced
 from ioa.group.budget import cost_left, tokens_left
-from ioa.group.charter import Charter
 from ioa.ports.brain import TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.goals import CONVERSATIONS
 from ioa.protocol.messages import Decision, Message
 from ioa.protocol.policy_parts import Memory
+from ioa.protocol.setup.charter import Charter
 from ioa.protocol.texts import shortened
 
 if TYPE_CHECKING:

@@ -33,7 +33,6 @@ from ioa.agent.model.answers import (
 from ioa.agent.model.reading import files_by_id, whole_texts
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
-from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import Said
 from ioa.group.legality import Offer, check_discussion
 from ioa.group.machine import step
@@ -59,6 +58,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.setup.charter import MAX_MEMBERS
 
 _ABSTRACT_CHARS = 120
 _MAX_LISTED_TASKS = 40

@@ -30,7 +30,7 @@ from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Conclusion, Decision, Pass, PassCause
-from ioa.protocol.team_file import TeamSpec
+from ioa.protocol.teams.team_file import TeamSpec
 from ioa.protocol.usage import Usage
 
 _MAX_WHY_CHARS = 1_000

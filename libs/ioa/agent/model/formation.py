@@ -12,13 +12,13 @@ from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.prompt_templates import below, fill, line_of
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import fenced
-from ioa.group.charter import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team_file import MAX_GOAL_CHARS, TeamSpec, read_toml
+from ioa.protocol.setup.charter import MAX_MEMBERS
+from ioa.protocol.teams.team_file import MAX_GOAL_CHARS, TeamSpec, read_toml
 
 PATIENCE = timedelta(seconds=30)
 """Maximum time in which an unavailable model is asked again; after that another agent can take the goal."""

@@ -8,11 +8,11 @@ from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
 from ioa.agent.rules.progress import PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
-from ioa.group.charter import PlannedTask
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
+from ioa.protocol.setup.charter import PlannedTask
 
 _MAX_TITLE_CHARS, _MAX_REASON_CHARS, _MAX_BRIEF_REASONS = 90, 300, 2
 _MAX_LIST_LINES = 3

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ioa.agent.rules.list_plan import ListItem
-from ioa.group.charter import PlannedTask
 from ioa.ports.brain import TeamLaunch, TeamTools
 from ioa.protocol.agents.search import MAX_NEED_CHARS, Need
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, TaskId
+from ioa.protocol.setup.charter import PlannedTask
 
 THRESHOLD = 0.35
 """Minimum similarity of an agent that gets a task and does not decline unsuitable ones."""

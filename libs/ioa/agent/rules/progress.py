@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ioa.agent.turn_view import TurnView
-from ioa.group.charter import PlannedTask
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.ids import AgentId, TaskId, task_id_of_turn, turn_of_task_id
 from ioa.protocol.messages import TaskOutcome
+from ioa.protocol.setup.charter import PlannedTask
 
 MAX_LOST = 2
 """Maximum attempts at one task that end because the assignee was lost."""

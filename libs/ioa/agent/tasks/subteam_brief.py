@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import attributed, given_out, said_last, spoken
-from ioa.group.charter import MAX_BRIEF_CHARS
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import MAX_ARTIFACTS, Message, TaskOutcome
+from ioa.protocol.setup.charter import MAX_BRIEF_CHARS
 from ioa.protocol.texts import shortened
 
 LAST_MESSAGES = 5

@@ -33,7 +33,6 @@ from ioa.agent.turn_view import TurnView
 from ioa.concurrency import beside, together
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted
-from ioa.group.charter import ParentTask
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask
 from ioa.ports.brain import TaskRecord, TeamLaunch
@@ -42,6 +41,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.operation.trace import AGENT_ID, AGENT_NAME, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
+from ioa.protocol.setup.charter import ParentTask
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry import live_spans, log_context

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from ioa.group import floor
-from ioa.group.charter import MAX_MEMBERS
 from ioa.group.events import MessageRefused, Said
 from ioa.group.policy.casting import Scene, current_scene
 from ioa.group.policy.course import ask, count_turn, enter, go_on, grant, leave, proceed, removed
@@ -23,6 +22,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.policy import Policy, Watcher
 from ioa.protocol.policy_parts import END, NOTHING, STAY
+from ioa.protocol.setup.charter import MAX_MEMBERS
 
 PASS, REJECT = "pass", "reject"
 """Options of a reviewer."""

@@ -6,10 +6,10 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from ioa.group.charter import MAX_MEMBERS
 from ioa.protocol.ids import AgentId
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 from ioa.protocol.policy_parts import MAX_FIELDS, MAX_NODES, FieldValue, Form, Name
+from ioa.protocol.setup.charter import MAX_MEMBERS
 from ioa.protocol.usage import Count
 
 

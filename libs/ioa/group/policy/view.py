@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from ioa.group.charter import Charter
 from ioa.group.events import Entry, Event, GroupLaunched, Said, TimerFired, Unheard
 from ioa.group.legality import offer
 from ioa.group.policy import forms
@@ -20,6 +19,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Pass, PassCause
 from ioa.protocol.policy import Policy
 from ioa.protocol.policy_parts import Node
+from ioa.protocol.setup.charter import Charter
 
 
 def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Entry:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import IS_TOKEN, UserIdField, check_token
 from ioa.protocol.model import Instruction, Model, Time
-from ioa.protocol.team_file import TeamField
+from ioa.protocol.teams.team_file import TeamField
 
 TeamName = NewType("TeamName", str)
 TeamNameField = Annotated[TeamName, IS_TOKEN]

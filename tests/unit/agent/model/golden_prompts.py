@@ -16,7 +16,6 @@ from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Formation, Speech
 from ioa.agent.model.prompt_templates import fill
-from ioa.group.charter import Charter, Limits, ParentTask
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Loan
 from ioa.ports.brain import Contact, Mission
@@ -36,6 +35,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.setup.charter import Charter, Limits, ParentTask
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.model.machine_group import START, Group

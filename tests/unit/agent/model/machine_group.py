@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.errors import UnavailableError
-from ioa.group.charter import Charter
 from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
@@ -20,6 +19,7 @@ from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Header, Message, Payload
+from ioa.protocol.setup.charter import Charter
 from tests.unit.agent.whole_conclusion import in_a_message
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

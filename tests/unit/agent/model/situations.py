@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.agent.model import Budget
-from ioa.group.charter import Charter, Limits
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
+from ioa.protocol.setup.charter import Charter, Limits
 from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.machine_group import START, Group, card
 

@@ -24,7 +24,6 @@ from ioa.agent.model.task import messages_of, read
 from ioa.agent.tasks.subteam_brief import brief_of
 from ioa.agent.turn_view import TurnView
 from ioa.foreign_text import TAGS
-from ioa.group.charter import ParentTask
 from ioa.group.events import QuestionAnswered
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
 from ioa.protocol.cards import AgentCard, Skill
@@ -41,6 +40,7 @@ from ioa.protocol.messages import (
     TaskQuestion,
     TaskSpec,
 )
+from ioa.protocol.setup.charter import ParentTask
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.golden_prompts import ANALYST, DESK, give, group, report

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Literal
 
 from ioa.agent.rules import RuleBrain
-from ioa.group.charter import Charter, Limits, PlannedTask
 from ioa.group.state import Concluding, Ended, OpenTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, name_of_task_id
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Payload, TaskOutcome
+from ioa.protocol.setup.charter import Charter, Limits, PlannedTask
 from ioa.protocol.usage import Usage
 from tests.unit.agent.model.machine_group import START, Group, card
 

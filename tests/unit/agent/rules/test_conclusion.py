@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from ioa.agent.rules.conclusion import conclude_policy
-from ioa.group.charter import PlannedTask
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskOutcome
+from ioa.protocol.setup.charter import PlannedTask
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charter_of, planned
 

@@ -7,11 +7,11 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError
-from ioa.group.charter import Limits
 from ioa.ports.brain import Mission, NobodyFits, TeamLaunch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import TaskSpec
+from ioa.protocol.setup.charter import Limits
 from tests.unit.agent.model.machine_group import START, Found, Group, card
 from tests.unit.agent.rules.group_play import charter_of, planned
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioa.agent.rules.turns import next_utterance
-from ioa.group.charter import PlannedTask
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
+from ioa.protocol.setup.charter import PlannedTask
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, charter_of, planned
 

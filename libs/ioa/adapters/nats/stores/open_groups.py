@@ -13,9 +13,9 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, stream_of, subject_of
-from ioa.group.charter import MAX_MEMBERS
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.protocol.ids import AgentId, CommId, UserId
+from ioa.protocol.setup.charter import MAX_MEMBERS
 from ioa.protocol.setup.open_groups import OpenGroup
 
 
