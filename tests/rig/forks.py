@@ -10,7 +10,6 @@ import contextlib
 import multiprocessing
 import multiprocessing.context
 import os
-import pty
 import runpy
 import signal
 import subprocess
@@ -162,37 +161,6 @@ def run_module(
         done = subprocess.CompletedProcess(arguments, process.exitcode, out, error)
         process.close()
         return done
-
-
-def run_on_terminal(
-    module: str, arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], timeout_seconds: float
-) -> bytes:
-    """Do what `python -m` does, to the module's end, on a terminal, and return all that the terminal was given.
-
-    Raises:
-        subprocess.TimeoutExpired: It wrote nothing for so long, and has not ended; it was killed.
-    """
-    ours, theirs = pty.openpty()
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
-        stack.callback(os.close, ours)
-        streams = Path(name)
-        for stream, _ in _STREAMS:
-            (streams / stream).symlink_to(os.devnull if stream == "in" else os.ttyname(theirs))
-        process = _started(module, arguments, folder, env, streams)
-        written = b""
-        while process.sentinel not in (ready := wait([ours, process.sentinel], timeout_seconds)):
-            if not ready:
-                process.kill()
-                process.join()
-                raise subprocess.TimeoutExpired((module, *arguments), timeout_seconds)
-            written += os.read(ours, 65_536)
-        process.join()
-        process.close()
-        os.close(theirs)
-        with contextlib.suppress(OSError):  # how a terminal ends whose other side is closed
-            while part := os.read(ours, 65_536):
-                written += part
-        return written
 
 
 def _started(module: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str], streams: Path) -> BaseProcess:

@@ -17,19 +17,16 @@ from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology, sub
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.client.client import END, Group
-from ioa.client.client import Client as Reader
 from ioa.errors import NotFoundError
-from ioa.group.events import Entry, GroupLaunched
+from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, comm_id_of_goal
-from ioa.protocol.messages import Discussion
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, comm_id_of_goal
 from ioa.runtime.ledger import GroupLedger
 from ioa_groups import goal_listing
 from tests.rig.reads import open_read_service
-from tests.unit.group.scenario import START, charter, launched, limits
+from tests.unit.group.scenario import START, charter, limits
 
 
 @asynccontextmanager
@@ -98,22 +95,6 @@ async def test_page_of_user_among_goals_of_others_takes_one_request(nats_url: st
     found = [[row.record.goal.goal_id for row in page.goals] for page in (first, second)]
     assert found == [[f"a{number}" for number in range(59, 9, -1)], [f"a{number}" for number in range(9, -1, -1)]]
     assert (first.looked_at, second.before) == (50, None)
-
-
-async def test_page_of_500_entries_takes_one_request(nats_url: str) -> None:
-    """Forwards and backwards, for entries of ordinary size: a message of 534 bytes, and the state."""
-    async with open_client(nats_url) as client:
-        room = await Goals(client).open("talks")
-        state = (await NatsSystemClient(client).group_entries(room))[0].entry.state
-        said = launched("ada", "bob").speaks("ada", Discussion(content="x" * 534, next_speaker=AgentId("bob"))).log[-1]
-        for _ in range(700):
-            await client.publish(subjects.log(room), encode(Entry(event=said, state=state, audience=())))
-        await client.jetstream().publish(subjects.log(CommId("last")), b"")  # acknowledged after all others are stored
-        requests, reader = await client.subscribe("ioa.v1.*.*.log.page"), Reader(client)
-        pages = [await reader.entries(Group(room), limit=500, before=before) for before in (None, END)]
-        await client.flush()
-        assert requests.pending_msgs == 2
-    assert [[one.seq for one in page] for page in pages] == [[*range(1, 501)], [*range(202, 702)]]
 
 
 async def test_id_is_completed_among_the_newest_goals(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

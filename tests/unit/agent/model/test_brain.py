@@ -25,7 +25,6 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
-    InformTaskResult,
     Pass,
     PassCause,
     Payload,
@@ -87,13 +86,6 @@ async def said_by(group: Group, *script: str, me: AgentId = ANN) -> Payload:
     group.say(me, message)
     group.history.thoughts[view.turn] = view.meter.thought
     return message
-
-
-def finish_tasks(group: Group, text: str = "12") -> None:
-    """Let every assignee report, in order."""
-    while group.state.open_tasks:
-        task = group.state.open_tasks[0]
-        group.say(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion=text), task.turn)
 
 
 def ended(group: Group) -> Ended:
