@@ -34,13 +34,12 @@ class ConversationMessage(Model):
         return "\n".join(str(part.get("text", "")) for part in self.content)
 
 
-def build_goal_order(messages: Sequence[ConversationMessage], model: str, suffix: str = "", **fields: object) -> GoalOrder:
+def build_goal_order(messages: Sequence[ConversationMessage], model: str, **fields: object) -> GoalOrder:
     """Return the goal of a conversation: the user's last message, with all others as an input.
 
     Args:
         messages: The messages.
         model: `NETWORK`, or the pool whose agent does the goal as its task.
-        suffix: A text after the goal.
         fields: Further fields of the order.
 
     Raises:
@@ -55,4 +54,4 @@ def build_goal_order(messages: Sequence[ConversationMessage], model: str, suffix
     others = "\n\n".join(f"{one.role}: {one.text}" for one in messages if one is not last and one.text)
     inputs = [{"name": "conversation.txt", "text": others}] if others else []
     agent = {} if model == NETWORK else {"agent": model, "as_task": True}
-    return GoalOrder.model_validate({"goal": last.text + suffix, "inputs": inputs, **agent, **fields})
+    return GoalOrder.model_validate({"goal": last.text, "inputs": inputs, **agent, **fields})

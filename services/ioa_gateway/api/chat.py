@@ -6,7 +6,6 @@ user a question, the question is the answer, and the next message answers it. A 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -18,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ioa.adapters.nats.system_client import pages_of_agents
 from ioa.client.questions import parse_item, question_in_words
-from ioa.errors import InvalidInputError, IoaError, UnavailableError
+from ioa.errors import IoaError, UnavailableError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
@@ -34,16 +33,8 @@ _QUESTION = re.compile(r"\(question ([\w.-]+)\)\s*$")
 """The end of an answer that is a question of a goal, with the item of the question."""
 _UNSUPPORTED = ("audio", "functions", "logprobs", "max_completion_tokens", "max_tokens", "stop", "top_logprobs")
 _CHOICE = {"index": 0, "logprobs": None}
-_FENCE = re.compile(r"^```\w*\n(.*)\n```$", re.DOTALL)
 
 router = APIRouter()
-
-
-class ResponseFormat(Model):
-    """The form of the answer. `json_schema` is added to the goal, so a model must lead; the answer must be JSON."""
-
-    type: Literal["text", "json_schema"]
-    json_schema: dict[str, Any] | None = None
 
 
 class ChatOrder(Model):
@@ -55,7 +46,7 @@ class ChatOrder(Model):
     n: Literal[1] = 1
     tool_choice: Literal["auto", "none"] | None = None
     modalities: tuple[Literal["text"], ...] | None = None
-    response_format: ResponseFormat | None = None
+    response_format: dict[Literal["type"], Literal["text"]] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -63,12 +54,6 @@ class ChatOrder(Model):
         if isinstance(data, dict) and (names := [name for name in _UNSUPPORTED if data.get(name)]):
             raise ValueError(f"{', '.join(names)} not supported here: leave it out")
         return data
-
-    @property
-    def schema_text(self) -> str:
-        """The JSON schema that the answer must match, as text; empty for an answer in prose."""
-        form = self.response_format
-        return "" if form is None or form.type == "text" else json.dumps((form.json_schema or {}).get("schema", {}))
 
 
 @router.get("/models")
@@ -91,8 +76,8 @@ async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: Idem
     name = await _answer_question(call, order) or await _launch(call, order, idempotency_key)
     head = {"id": f"chatcmpl-{name.goal_id}", "created": int(call.keyring.now().timestamp()), "model": order.model}
     if order.stream:
-        return StreamingResponse(_stream(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
-    async with aclosing(_answers(call, order, name)) as answers:
+        return StreamingResponse(_stream(call, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    async with aclosing(_answers(call, name)) as answers:
         text, usage = await call.while_connected(anext(one async for one in answers if one is not None))
     choice = {**_CHOICE, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     return {**head, "object": "chat.completion", "choices": [choice], "usage": _tokens(usage)}
@@ -111,21 +96,19 @@ async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
 
 async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
     """Launch the goal of a conversation. The same conversation means the same goal until it has ended."""
-    schema, suffix = order.schema_text, "\n\nAnswer with JSON that matches this JSON schema, and with nothing else: "
     if key is None:
         goal_id = await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
     else:
         goal_id = call.caller.goal_id("c", "key", key)
-    goal = build_goal_order(order.messages, order.model, f"{suffix}{schema}" if schema else "", goal_id=goal_id)
+    goal = build_goal_order(order.messages, order.model, goal_id=goal_id)
     return (await call.client.launch(call.with_caller(goal))).name
 
 
-async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGenerator[tuple[str, Usage] | None, None]:
+async def _answers(call: ApiCall, name: GoalName) -> AsyncGenerator[tuple[str, Usage] | None, None]:
     """Yield None instead of a heartbeat until a goal ends or asks its user, then the answer with the usage of the goal.
 
     Raises:
         GoalFailedError: The goal was not reached.
-        InvalidInputError: The answer must be JSON, and is not.
         UnavailableError: The gateway stops.
     """
     async with aclosing(follow_goal(call, name)) as news:
@@ -139,29 +122,16 @@ async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGene
             elif isinstance(one, GoalResult):
                 if not one.succeeded:
                     raise GoalFailedError(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.reason)
-                yield _parse_json(one.content) if order.schema_text else one.content, one.usage
+                yield one.content, one.usage
                 return
     raise UnavailableError("The gateway is closing.", hint="Try again soon.")
 
 
-def _parse_json(text: str) -> str:
-    """Return the JSON of an answer, without the fence of a code block."""
-    fence = _FENCE.match(text.strip())
-    found = fence[1] if fence else text
-    try:
-        json.loads(found)
-    except ValueError:
-        raise InvalidInputError(
-            "The answer is not JSON.", hint="Name a pool that is driven by a model, or omit response_format."
-        ) from None
-    return found
-
-
-async def _stream(call: ApiCall, order: ChatOrder, name: GoalName, head: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
+async def _stream(call: ApiCall, name: GoalName, head: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
     """Yield heartbeats until there is an answer, then the answer."""
     yield HEARTBEAT
     try:
-        async with aclosing(_answers(call, order, name)) as answers:
+        async with aclosing(_answers(call, name)) as answers:
             async for answer in answers:
                 if answer is None:
                     yield HEARTBEAT

@@ -130,6 +130,7 @@ async def test_question_of_a_goal_is_the_answer_and_the_next_message_answers_it(
     ("parameter", "value"),
     [
         ("response_format", {"type": "json_object"}),
+        ("response_format", {"type": "json_schema", "json_schema": {"name": "count", "schema": {"type": "object"}}}),
         ("tool_choice", "required"),
         ("tool_choice", {"type": "function", "function": {"name": "f"}}),
         ("stop", ["."]),
@@ -145,28 +146,6 @@ async def test_unsupported_parameter_is_rejected_by_name(http: httpx.AsyncClient
     """An answer that ignores what the client asked for is worse than an error."""
     refused = await http.post("/chat/completions", json={"model": "ioa", "messages": ASKED, parameter: value})
     assert (refused.status_code, parameter in refused.json()["error"]["message"]) == (422, True)
-
-
-@pytest.mark.parametrize(("said", "content"), [('```json\n{"n": 10}\n```', '{"n": 10}'), ("Ten.", None)])
-async def test_json_schema_is_part_of_the_goal_and_the_answer_is_json(
-    http: httpx.AsyncClient, members: Members, plane: Plane, said: str, content: str | None
-) -> None:
-    """The agent reads the schema; an answer that is not JSON is an error."""
-    schema: Any = {"type": "json_schema", "json_schema": {"name": "count", "schema": {"type": "object", "title": "Count"}}}
-    async with chatting(http) as client, asyncio.TaskGroup() as group:
-        answer = group.create_task(_content_or_none(client, schema))
-        goal_id, room = await _opened(http, members)
-        await members.conclude(ADA, said, room)
-    assert answer.result() == content
-    assert '"title": "Count"' in (await plane.client.goal(GoalId(goal_id))).record.goal.goal
-
-
-async def _content_or_none(client: AsyncOpenAI, schema: Any) -> str | None:
-    try:
-        told = await client.chat.completions.create(model="ada", messages=ASKED, response_format=schema)
-    except UnprocessableEntityError:
-        return None
-    return told.choices[0].message.content
 
 
 async def test_a_goal_that_fails_is_an_error_that_is_not_tried_again(http: httpx.AsyncClient, members: Members) -> None:

@@ -61,8 +61,6 @@ class Need(Model):
 class Search(Model):
     """Find agents for each need.
 
-    The paper's flat list of `characteristics` is accepted in place of `needs`, each as a need of its own.
-
     Attributes:
         exclude: Agents that must not be found.
         budget: Maximum length of the merged list. Default None: all hits.
@@ -76,13 +74,6 @@ class Search(Model):
     budget: Annotated[int, Field(ge=1, le=MAX_BUDGET)] | None = None
     by: AgentIdField | None = None
     purpose: Annotated[str, Field(max_length=200)] = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _accept_characteristics(cls, data: object) -> object:
-        if isinstance(data, dict) and "needs" not in data and isinstance(data.get("characteristics"), (list, tuple)):
-            return {**data, "needs": [{"text": text} for text in data["characteristics"]]}
-        return data
 
     @model_validator(mode="after")
     def _has_an_asker(self) -> Search:
