@@ -1,6 +1,6 @@
 """Team files: a policy and the agents or people that fill its roles, as TOML, JSON or plain data.
 
-A file is read with shorthands; a written file reads back to the same team.
+A file may use shorthands. A written file has none, and reads back to the same team.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def document_of(team: TeamSpec) -> dict[str, Any]:
     """Return a team as the plain data of a team file, without defaults; it reads back to the same."""
     document = team.model_dump(mode="json")
     policy, fillings = document.pop("policy"), document.pop("fillings")
-    roles = {}
+    nodes, roles = policy.pop("nodes"), {}
     for role, filling in zip(policy.pop("roles"), fillings, strict=True):
         name, agents = filling.pop("role"), filling.get("agents", ())
         if role.pop("human", False):
@@ -254,34 +254,7 @@ def document_of(team: TeamSpec) -> dict[str, Any]:
         elif len(agents) == 1:
             filling = {"agent": filling.pop("agents")[0], **filling}
         roles[name] = {**filling, **{key: value for key, value in role.items() if key != "name"}}
-    nodes = [_node_document(node) for node in policy.pop("nodes")]
     return {**document, **policy, "roles": roles, "nodes": nodes}
-
-
-def _node_document(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a node with the shorthands that read back to the same."""
-    exits, turns, form = node.get("exits", []), node.get("turns", {}), node.get("form")
-    if exits and all(one.keys() == {"to"} for one in exits):
-        targets = [one["to"] for one in node.pop("exits")]
-        node["then"] = targets[0] if len(targets) == 1 else targets
-    if turns.keys() == {"mode"}:
-        node["turns"] = turns["mode"]
-    if form:
-        node["form"] = {one.pop("name"): _field_document(one) for one in form}
-    return node
-
-
-def _field_document(field: dict[str, Any]) -> object:
-    """Return the short form of a field, if it reads back to the same."""
-    kind = field.get("kind", "text")
-    bounds = f"{field.get('lowest')}..{field.get('highest')}" if "lowest" in field or "highest" in field else kind
-    option, member = "|".join(field.get("options", ())), field.get("role", kind)
-    short = {"number": bounds, "option": option, "member": member, "yes_no": "yes/no"}.get(kind, kind)
-    written = f"{short}?" if "required" in field else short
-    try:
-        return written if read_field(written) == {"kind": kind, **field} else field
-    except ValueError:
-        return field
 
 
 def to_toml(team: TeamSpec) -> str:

@@ -12,7 +12,7 @@ await sheet("graph");
 
 /** A node with all fields; fields with their defaults are not sent. */
 export function complete(node) {
-  const exits = node.exits?.length ? node.exits : [node.then ?? "end"].flat().map((to) => ({ to }));
+  const exits = node.exits?.length ? node.exits : [{ to: "end" }];
   return { turns: { mode: "order" }, ...node, exits: exits.map((exit) => ({ by: "rule", when: null, ...exit })) };
 }
 
