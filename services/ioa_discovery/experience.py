@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from ioa.ports.clock import Clock
-from ioa.protocol.agents.outcomes import REMEMBERED, UNTRIED, Outcome, Record, Remembered, record_of, remember
+from ioa.protocol.agents.outcomes import REMEMBERED, UNTRIED, Outcome, Record, record_of
 from ioa.protocol.ids import PoolId
 
 
@@ -17,12 +17,12 @@ class Experience:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._memory: dict[PoolId, deque[Remembered]] = {}
+        self._memory: dict[PoolId, deque[Outcome]] = {}
 
     def add(self, outcome: Outcome) -> None:
         """Remember an outcome, and remove the oldest of its pool; a repeated outcome is ignored."""
         if not self.has(outcome):
-            self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED)).append(remember(outcome))
+            self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED)).append(outcome)
 
     def has(self, outcome: Outcome) -> bool:
         """Whether the outcome of this task is remembered."""

@@ -13,7 +13,7 @@ from ioa.cli.command import TextCommand, command
 from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import Client
 from ioa.client.documents import told
-from ioa.client.questions import answer_question, parse_item, question_in_words, questions_waiting
+from ioa.client.questions import parse_item, question_in_words
 from ioa.client.seat import PersonReply, PersonSeat, TooLateError, why_too_late
 from ioa.client.waiting import AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import InvalidInputError
@@ -36,7 +36,7 @@ async def show_waiting(system: Client, terminal: Terminal, *, person: Person = N
     """
     awaited = waiting_for_people(system) if person is None else _seat(system, person).awaited()
     turns = [AwaitedDocument.of(one) async for one in awaited]
-    questions = [one async for one in questions_waiting(system)] if person is None else []
+    questions = await system.waiting() if person is None else []
     if terminal.as_json:
         terminal.document([*map(told, turns), *map(told, questions)])
         return
@@ -81,7 +81,7 @@ async def give_answer(
     if person is None:
         if reply.fields or bool(reply.text) == bool(reply.choose):
             raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
-        await answer_question(system, item, reply.choose or reply.text)
+        await system.answer(item, reply.choose or reply.text)
         terminal.show({"item": item}, f"Taken: {item}.")
         return
     seq = await _seat(system, person).answer(item, reply)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,19 +15,21 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
 from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.history import heads_of_tree, read_back, read_on
-from ioa.client.questions import answer_question, questions_waiting
+from ioa.client.questions import parse_item
 from ioa.client.rerun import order_rerun
+from ioa.client.waiting import open_groups
 from ioa.client.watching import patiently, watch
 from ioa.concurrency import beside, fail_after
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.requests import AnyGoal
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from ioa.group.events import QuestionAnswered
+from ioa.group.requests import AnswerQuestion, AnyGoal
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
-from ioa.protocol.ids import CommId, GoalId, GoalName
+from ioa.protocol.ids import ADMIN, CommId, GoalId, GoalName, TaskId, UserId
 from ioa.protocol.teams.stored_teams import TeamReference
 
 File = str | PathLike[str]
@@ -226,8 +228,10 @@ class Client(NatsSystemClient):
             goal: Only questions of this goal, of any user. None: of all open goals of the caller, and for an admin of all users.
         """
         if goal is None:
-            return [question async for question in questions_waiting(self)]
-        return [question for state in (await self.state(goal)).values() for question in open_questions(state)]
+            states = [group.state async for group in open_groups(self, await self._asked_user())]
+        else:
+            states = [*(await self.state(goal)).values()]
+        return [question for state in states for question in open_questions(state)]
 
     async def answer(self, item: str, text: str, *, key: str = "") -> None:
         """Answer a question that `waiting` lists. The first answer counts; the same answer again changes nothing.
@@ -243,7 +247,19 @@ class Client(NatsSystemClient):
             ForbiddenError: The goal belongs to another user.
             ConflictError: The question has another answer, which the message contains, or is closed.
         """
-        await answer_question(self, item, text, key)
+        comm_id, number, task_id = parse_item(item)
+        state = (await self.group(comm_id)).state
+        asked = {"turn": number} if task_id is None else {"task_id": task_id, "number": number}
+        try:
+            request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text, "key": key})
+            await self.send_answer(request, state.user)
+        except ConflictError as error:
+            counted = next(_answers_to(await self.group_entries(comm_id), number, task_id), None)
+            if counted is None:
+                raise
+            if counted.answer != text:
+                message = f"It is too late to answer {item}: {counted.by} has answered {counted.answer!r}."
+                raise ConflictError(message) from error
 
     async def search(self, *needs: str) -> SearchResult:
         """Search for agents that fit needs, each described in words.
@@ -252,6 +268,14 @@ class Client(NatsSystemClient):
             InvalidInputError: No need is given, or one is empty or too long.
         """
         return await self.find_agents(validate(Search, {"needs": [{"text": need} for need in needs]}))
+
+    async def _asked_user(self) -> UserId | None:
+        """Return the user whose questions are listed; None: all users."""
+        try:
+            user = await self.user()
+        except ForbiddenError:
+            return None
+        return None if user == ADMIN else user
 
     async def _comm_id(self, target: Target) -> CommId:
         return target.comm_id if isinstance(target, Group) else (await self._name(target)).comm_id
@@ -273,6 +297,13 @@ class Client(NatsSystemClient):
                             pause = min(pause * 2, _LONGEST_SECONDS)
         except TimeoutError:
             return None
+
+
+def _answers_to(entries: Sequence[StoredEntry], number: int, task_id: TaskId | None) -> Iterator[QuestionAnswered]:
+    """Yield the answers of users to a question."""
+    for event in (one.entry.event for one in entries):
+        if isinstance(event, QuestionAnswered) and event.task_id == task_id and number == (event.turn or event.number):
+            yield event
 
 
 def _is_that_of(order: GoalOrder, goal: Goal) -> bool:

@@ -24,8 +24,8 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.rules import RuleBrain
 from ioa.agent.turn_view import Said
+from ioa.client.client import Client as UserClient
 from ioa.client.client import open_system
-from ioa.client.questions import answer_question, questions_waiting
 from ioa.client.seat import PersonReply, PersonSeat
 from ioa.concurrency import beside
 from ioa.errors import IoaError
@@ -159,12 +159,12 @@ async def signing(client: Client) -> None:
         await asyncio.sleep(0.05)
 
 
-async def answering(user: NatsSystemClient) -> None:
+async def answering(user: UserClient) -> None:
     """Be the user of the goal, and answer what the group asks."""
     while True:
         with suppress(IoaError):
-            async for one in questions_waiting(user):
-                await answer_question(user, one.item, "canary-answer")
+            for one in await user.waiting():
+                await user.answer(one.item, "canary-answer")
         await asyncio.sleep(0.05)
 
 

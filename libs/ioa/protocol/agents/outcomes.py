@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import sqrt
@@ -83,46 +82,20 @@ class Record(Model):
 UNTRIED = Record()
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """An outcome in a form that is fast to compare.
-
-    Attributes:
-        at: Seconds since the epoch.
-        kind: Kind of the task, see `kind_of_need`.
-    """
-
-    at: float
-    done: bool
-    kind: int
-    task: str
-
-
-def remember(outcome: Outcome) -> Remembered:
-    """Convert an outcome."""
-    return Remembered(
-        at=outcome.at.timestamp(),
-        done=outcome.done,
-        kind=kind_of_need(outcome.need),
-        task=outcome.task,
-    )
-
-
 def name_of_task(comm_id: CommId, task_id: TaskId) -> str:
     """Return a name that no task of another group has."""
     return f"{comm_id}.{task_id}"
 
 
-def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
+def record_of(memory: Iterable[Outcome], kind: int, now: datetime) -> Record:
     """Return a pool's record for a kind of task."""
     done = failed = 0
     evidence = successes = 0.0
-    today, half_life, keep = now.timestamp(), HALF_LIFE.total_seconds(), KEEP.total_seconds()
     for one in memory:
-        age = max(0.0, today - one.at)
-        if age > keep:
+        age = max(timedelta(0), now - one.at)
+        if age > KEEP:
             continue
-        weight = likeness(one.kind, kind) * 0.5 ** (age / half_life)
+        weight = likeness(kind_of_need(one.need), kind) * 0.5 ** (age / HALF_LIFE)
         evidence += weight
         done, failed = done + one.done, failed + (not one.done)
         successes += weight * one.done
@@ -154,7 +127,7 @@ _BITS = 509
 
 def kind_of_need(need: str) -> int:
     """Return a sketch of a task's subject: the set of the stems of its words, as bits, without file names and numbers."""
-    return _remembered_kind(need) if len(need) <= MAX_RECORDED_NEED_CHARS else _kind_of(need)
+    return _cached_kind_of(need) if len(need) <= MAX_RECORDED_NEED_CHARS else _kind_of(need)
 
 
 def _kind_of(need: str) -> int:
@@ -166,7 +139,7 @@ def _kind_of(need: str) -> int:
     return kind
 
 
-_remembered_kind = lru_cache(maxsize=16_384)(_kind_of)
+_cached_kind_of = lru_cache(maxsize=16_384)(_kind_of)
 
 
 def likeness(one: int, other: int) -> float:
