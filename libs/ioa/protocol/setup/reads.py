@@ -62,18 +62,18 @@ class ListGoals(Model):
 
 
 class GetGoal(Model):
-    """Read documents of a goal, named by its user and id, or by the beginning of its id.
+    """Read a document of a goal, named by its user and id, or by the beginning of its id.
 
     Attributes:
         start: The beginning of an id, or `user/id`. Whole ids are found among all goals, beginnings among the newest.
         user: The goal's user, with `goal_id`.
-        parts: The documents to read.
+        part: The document to read. None: only the name of the goal.
     """
 
     start: Annotated[str, Field(max_length=200)] = ""
     user: UserIdField | None = None
     goal_id: GoalIdField | None = None
-    parts: Annotated[tuple[GoalPart, ...], Field(max_length=4)] = ()
+    part: GoalPart | None = None
 
     @model_validator(mode="after")
     def _names_a_goal(self) -> Self:
