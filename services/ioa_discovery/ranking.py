@@ -5,7 +5,7 @@ Load and outcomes change a score by less than the distance of a good match to a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ioa.protocol.agents.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, score_shift
@@ -34,8 +34,8 @@ class Placed(NamedTuple):
 
     match: Match
     named: Named
-    record: Record = UNTRIED
-    moved: tuple[Shift, ...] = ()
+    record: Record
+    moved: tuple[Shift, ...]
 
     @property
     def score(self) -> float:
@@ -52,20 +52,8 @@ class Ranking:
 
     def place(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
         """Return the best `need.k` of the matches, which come best first. A pool without an allowed agent is left out."""
-        placed = self._in_reach(search, need, matches)
-        whole = [
-            Placed(one.match, one.named, record, (*_load_shift(one.named.load), *_outcome_shift(record)))
-            for one, record in zip(placed, self._records(need, placed), strict=True)
-        ]
-        best = sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
-        if best and search.purpose and self._replicas is not None:
-            self._replicas.nominate(best[0].named.agent_id, search.purpose)
-        return best
-
-    def _in_reach(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
-        """Name replicas for the matches that can be among the first `k`."""
         placed: list[Placed] = []
-        allowed = _allowance(search, need)
+        allowed, kind = _allowance(search, need), kind_of_need(need.text)
         for match in matches:
             if len(placed) >= need.k and match.score < placed[need.k - 1].match.score - REACH:
                 break
@@ -73,14 +61,12 @@ class Ranking:
             if self._replicas is not None:
                 named = self._replicas.name(match.found, purpose=search.purpose or need.text, allowed=allowed, by=search.by)
             if named is not None:
-                placed.append(Placed(match, named))
-        return placed
-
-    def _records(self, need: Need, placed: Sequence[Placed]) -> list[Record]:
-        if self._experience is None:
-            return [UNTRIED] * len(placed)
-        kind = kind_of_need(need.text)
-        return [self._experience.record(one.match.pool, kind) for one in placed]
+                record = UNTRIED if self._experience is None else self._experience.record(match.pool, kind)
+                placed.append(Placed(match, named, record, (*_load_shift(named.load), *_outcome_shift(record))))
+        best = sorted(placed, key=lambda one: (-one.score, one.match.pool))[: need.k]
+        if best and search.purpose and self._replicas is not None:
+            self._replicas.nominate(best[0].named.agent_id, search.purpose)
+        return best
 
 
 def excluded(search: Search, need: Need) -> tuple[AgentId, ...]:
