@@ -84,7 +84,7 @@ A message is stored in a stream, or received only by current subscribers.
 |---|---|---|---|---|"""
 
 _RIGHTS = """\
-## What each may do
+## Permissions of each role
 
 These are the permissions in the configuration of nats-server (`ioa credentials create`, or the chart). Each role also reads the
 replies to its own requests. An admin may do everything."""

@@ -1,1 +1,1 @@
-"""Group setup: who is in a group, how deep it nests and how long it may take; and where goals come in."""
+"""Group setup: accepts goals, and decides the members, depth and deadline of each group."""

@@ -68,4 +68,4 @@ def check_asked(request: LaunchGroup, team: TeamSpec | None, owner: AgentCard | 
     if request.policy != ("" if team is None or request.parent is not None else team.policy.digest):
         raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
     if request.parent is not None and owner is not None and not owner.may_team_up:
-        raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
+        raise ForbiddenError(f"{request.owner} may not open nested teams, according to its card.")

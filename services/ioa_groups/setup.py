@@ -209,7 +209,7 @@ class GroupSetup:
         """
         state = (await self._existing(request.comm_id)).entry.state
         if (owner := state.user) != user:
-            raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
+            raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: only this user or an admin may answer.")
         answered = QuestionAnswered(
             at=self._ports.clock.now(),
             turn=request.turn,
@@ -368,7 +368,7 @@ class GroupSetup:
         owner, state = request.owner, head.entry.state
         charter = await self._charter(state.comm_id)
         if charter is None:
-            raise ConflictError(f"The group {state.comm_id} can be launched no more: it has ended ({state.phase}).")
+            raise ConflictError(f"The group {state.comm_id} cannot be launched: it has ended ({state.phase}).")
         if charter.owner != owner:
             raise ConflictError(f"The group {state.comm_id} is not {owner}'s to launch: {charter.owner} has launched it.")
         if not state.phase.is_terminal:  # the process that appended the launch may have stopped before it stored these

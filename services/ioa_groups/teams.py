@@ -69,7 +69,9 @@ class Teams:
             if newest is None:
                 names = {row.name for row in await self._store.rows() if row.user == user}
                 if len(names) >= MAX_NAMES:
-                    raise OverQuotaError(f"{user} has {len(names)} teams, which is the most.", hint="Put a version of one of them.")
+                    raise OverQuotaError(
+                        f"{user} has {len(names)} teams, the maximum.", hint="Put a new version of an existing team."
+                    )
             elif newest.user != user:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:

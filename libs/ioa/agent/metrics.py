@@ -25,14 +25,14 @@ task_seconds = Histogram(
 )
 decision_seconds = Histogram(
     "ioa_worker_decision_duration_seconds",
-    "How long a brain thought, by what it had to decide and whether it could",
+    "Time of a decision of a brain, by kind of decision and outcome",
     ["decision", "outcome"],
     buckets=(0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
 )
-retries = Counter("ioa_worker_retries_total", "How often an agent had to ask again because nobody answered")
+retries = Counter("ioa_worker_retries_total", "Requests of an agent that were sent again because no service answered")
 decisions = Counter(
     "ioa_worker_decisions_total",
-    "Decisions of agents, by what decided (`nobody`: the floor was passed on, or the goal given back), and why not the model",
+    "Decisions of agents, by their maker (`nobody`: the floor was passed on, or the goal returned), and why not by the model",
     ["decision", "by", "cause"],
 )
 

@@ -281,7 +281,7 @@ def name_of(kind: Kind) -> str:
 
 
 class Entry(Model):
-    """One entry of a group's log: what happened, who may see it, and the state it led to.
+    """One entry of a group's log: the event, the members that may see it, and the state after it.
 
     The state comes last, because it is most of a large entry and is encoded apart.
 

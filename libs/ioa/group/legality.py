@@ -1,6 +1,6 @@
 """Legality: decides whether an event may happen now.
 
-`step`, prompts, seats, documentation and rejections all use it. The table says in which phase a kind is legal, the `Offer` of a
+`step`, prompts, seats, documentation and rejections all use it. The table contains the legal phases of each kind, the `Offer` of a
 member contains its legal messages. Rules of tasks and questions check their own ids in `tasks` and `questions`.
 """
 

@@ -116,7 +116,7 @@ class AnswerQuestion(Instruction):
 
 def no_group(comm_id: CommId) -> NotFoundError:
     """Return the error for an unknown group. Callers that are no members get the same one."""
-    return NotFoundError(f"There is no group {comm_id}.", hint="Only members are told of a group.")
+    return NotFoundError(f"There is no group {comm_id}.", hint="Only members can see a group.")
 
 
 class GroupSnapshot(Model):

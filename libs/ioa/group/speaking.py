@@ -148,7 +148,7 @@ def _check_remark(state: GroupState, said: Said) -> Monologue | None:
     """Return the monologue after a message.
 
     Raises:
-        IllegalEventError: Its sender has said the same before, and nothing has happened since.
+        IllegalEventError: It repeats a message of its sender, and no event happened in between.
     """
     if not said.sketches:
         return None

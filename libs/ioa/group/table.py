@@ -325,7 +325,7 @@ _ROWS = (
 )
 
 TABLE: Mapping[Kind, Row] = {row.kind: row for row in _ROWS}
-"""The rows by their kind, in the order in which members are told the legal kinds."""
+"""The rows by their kind, in the order in which rejections list the legal kinds."""
 
 LED_TO = frozenset((*_TALKING, _C, _CONCLUDED, _FAILED))
 """Phases to which a policy may also lead, after any event that ends a turn."""

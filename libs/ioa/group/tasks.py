@@ -241,7 +241,7 @@ def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
     header = said.message.header
     task = own_task(state, task_id, header.sender)
     if task.turn != header.turn:
-        raise IllegalEventError(RejectionCode.STALE_TURN, f"Task {task_id} was given out in turn {task.turn}.")
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Task {task_id} was assigned in turn {task.turn}.")
     if task.deadline is not None and said.at >= task.deadline:
         raise IllegalEventError(RejectionCode.TOO_LATE, f"The time for task {task_id} is up.")
     return task

@@ -8,11 +8,11 @@ from ioa.protocol.agents.search import Search, SearchResult
 
 
 class Discovery(Protocol):
-    """Knows who fits."""
+    """Searches agents that fit a need."""
 
     async def search(self, search: Search) -> SearchResult:
         """Find agents by meaning.
 
         Raises:
-            UnavailableError: Nobody answers in time.
+            UnavailableError: Discovery does not answer in time.
         """

@@ -1,4 +1,4 @@
-"""A policy: the roles, nodes and watchers that lead a group, and what follows from them.
+"""A policy: the roles, nodes and watchers that lead a group, with values computed from them.
 
 A policy is data in the charter of a group and never changes. The group visits nodes. In each node some roles speak, in the order
 that the node names, until an exit leads on. `policy_parts` contains the parts.

@@ -58,7 +58,7 @@ def mcp(
         target: A command, which the agent starts and calls over stdin and stdout; or a URL of streamable HTTP.
         allow: Tools that the model may call, by the server's names; default all.
         name: Prefix of the tools' names; default the server's own name.
-        env: Environment of a command besides PATH, HOME and similar variables. Nothing else of the agent's environment is passed.
+        env: Environment of a command, apart from PATH, HOME and the like. Nothing else of the agent's environment is passed.
         headers: HTTP headers of requests to a URL, such as `Authorization`.
 
     Raises:

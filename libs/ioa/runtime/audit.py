@@ -104,7 +104,7 @@ def _merge(before: AuditLine, line: AuditLine) -> AuditLine:
 
 @asynccontextmanager
 async def open_audit_log(sink: NatsAuditSink, clock: Clock, service: str) -> AsyncIterator[AuditLog]:
-    """Yield an audit log that is written in the background, and once more at the end of the block."""
+    """Yield an audit log that is written in the background, and at the end of the block."""
     audit = AuditLog(sink, clock, service)
     async with beside(audit.keep()):
         yield audit

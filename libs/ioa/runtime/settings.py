@@ -28,12 +28,16 @@ class ProcessSettings(Model):
     nats_url: str = Field(default=DEFAULT_URL, description="where NATS is")
     nats_credentials: str | None = Field(default=None, description="path of a .creds file")
     nats_seed: str | None = Field(default=None, description="an nkey seed or the path of its file, see `ioa credentials`")
-    nats_token: str | None = Field(default=None, description="a token of the operator's identity provider, for who has no key")
-    nats_token_file: Path | None = Field(default=None, description="a file with that token, read anew for each connection")
+    nats_token: str | None = Field(
+        default=None, description="a token of the operator's identity provider, for a process without a key"
+    )
+    nats_token_file: Path | None = Field(default=None, description="a file with that token, read for each connection")
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
     nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
-    data: Path = Field(default=Path(".ioa"), description="the folder of a system on this machine; who can read it is let in")
+    data: Path = Field(
+        default=Path(".ioa"), description="the folder of a system on this machine; a user that can read it may connect"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least level that is logged")
     log_format: Literal["json", "console"] = Field(default="json", description="one JSON object a line, or lines for people")
     log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")

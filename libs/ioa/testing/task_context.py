@@ -1,4 +1,4 @@
-"""A task context without a system behind it, for testing an agent's function by calling it."""
+"""A task context without a running system, to test an agent's function by a call."""
 
 from __future__ import annotations
 

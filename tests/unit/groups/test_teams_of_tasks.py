@@ -54,6 +54,6 @@ async def test_unauthorised_nested_launch_is_rejected_before_the_search() -> Non
     with pytest.raises(InvalidInputError, match="another policy"):
         await plane.setup.launch(ask.model_copy(update={"policy": "another"}))
     await plane.registry.register(Register(card=card("bob", may_team_up=False)))
-    with pytest.raises(ForbiddenError, match="its card says so"):
+    with pytest.raises(ForbiddenError, match="according to its card"):
         await plane.setup.launch(ask)
     assert searched == []

@@ -1,1 +1,1 @@
-"""Groups under a policy: who speaks when, and what leads on. Pure functions of the policy, the state and the event."""
+"""Groups under a policy: the order of speakers, and the exits of nodes. Pure functions of the policy, the state and the event."""

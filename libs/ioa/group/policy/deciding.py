@@ -193,7 +193,7 @@ def _begin_anew(scene: Scene, to: str) -> GroupState:
 
 
 def _steps(watcher: Watcher, scene: Scene) -> tuple[str, ...]:
-    """Return the options of a watcher besides nothing. It goes back only to nodes that were entered and have a visit left."""
+    """Return the options of a watcher except `nothing`. It goes back only to nodes that were entered and have a visit left."""
     state, policy, course = scene.state, scene.policy, scene.course
     able = {
         "remove": bool(nameable(state, "remove")),

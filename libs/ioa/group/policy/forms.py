@@ -38,8 +38,8 @@ def check_fields(blanks: Form, given: Mapping[str, FieldValue]) -> None:
     known = {blank.name: blank for blank in blanks}
     for name in given:
         if name not in known:
-            asked = f"there are {', '.join(known)}" if known else "nothing is asked for"
-            raise IllegalEventError(RejectionCode.BAD_FORM, f"Nobody asks for the field {name}; {asked}.")
+            asked = f"the fields are {', '.join(known)}" if known else "the form is empty"
+            raise IllegalEventError(RejectionCode.BAD_FORM, f"There is no field {name} to fill in; {asked}.")
     for blank in blanks:
         value = given.get(blank.name)
         if value is None and not blank.required:

@@ -101,7 +101,7 @@ class Charter(GoalReference):
             raise ValueError("the cast names each role of the policy once, in their order")
         members = {card.agent_id for card in self.team_members}
         if strangers := {agent for casting in self.cast for agent in casting.members} - members:
-            raise ValueError(f"the cast names {', '.join(sorted(strangers))}, who are not in the team")
+            raise ValueError(f"the cast names {', '.join(sorted(strangers))}, which are not in the team")
         if len(members) < len(self.team_members):
             raise ValueError("the team names one member twice")
         return self
