@@ -92,16 +92,14 @@ class Leader:
 
     def __init__(self, card: AgentCard, ports: AgentPorts, session: SessionId, reform_after: timedelta) -> None:
         self._me, self._card = card.agent_id, card
-        self._session = session
-        self._brain, self._network = ports.brain, ports.network
-        self._store, self._clock = ports.store, ports.clock
+        self._session, self._ports = session, ports
         self._reform_after = reform_after.total_seconds()
         self._registered_at = ports.clock.now()
         self._leaderships: dict[GoalName, _Leadership] = {}
 
     def note_registration(self) -> None:
         """Note that the agent was registered now."""
-        self._registered_at = self._clock.now()
+        self._registered_at = self._ports.clock.now()
 
     async def lead(self, offer: GoalOffer) -> None:
         """Form a team for a goal and launch its group, or end the goal. Idempotent.
@@ -112,7 +110,7 @@ class Leader:
         goal = offer.goal
         log_context.bind({"agent_id": self._me, "goal_id": goal.goal_id, "comm_id": goal.comm_id, "traceparent": goal.traceparent})
         current_user.set(goal.user)
-        left = (offer.deadline - self._clock.now()).total_seconds()
+        left = (offer.deadline - self._ports.clock.now()).total_seconds()
         if left <= 0:
             raise _too_late(goal)
         led = self._leadership(offer)
@@ -146,7 +144,7 @@ class Leader:
         session, comm_id = self._session, led.goal.comm_id
         request = Sync(comm_id=comm_id, agent_id=self._me, after=_AFTER_ANY_LOG, ticket=led.ticket, session=session)
         try:
-            return (await self._network.sync(request)).head > 0
+            return (await self._ports.network.sync(request)).head > 0
         except NotFoundError:
             return False
         except ForbiddenError:
@@ -172,7 +170,8 @@ class Leader:
         """
         if led.is_spent():
             return await self._abandon(led, Reason.BUDGET, f"{_BUDGET_SPENT} {error.message}")
-        now, patience = self._clock.now(), self._brain.patience if isinstance(self._brain, AsksModel) else timedelta(0)
+        now, brain = self._ports.clock.now(), self._ports.brain
+        patience = brain.patience if isinstance(brain, AsksModel) else timedelta(0)
         since = led.undecided_since = led.undecided_since or now
         led.undecided += 1
         if now - since < patience if error.is_away else led.undecided < MAX_FORMATIONS:
@@ -202,14 +201,14 @@ class Leader:
 
     def _may_search_again(self, led: _Leadership) -> bool:
         """Return True if discovery may not know all agents yet."""
-        is_new = self._clock.now() - self._registered_at < _NEW_AGENT
+        is_new = self._ports.clock.now() - self._registered_at < _NEW_AGENT
         return is_new and led.formations < MAX_FORMATIONS and not led.is_spent()
 
     async def _form_team(self, led: _Leadership) -> TeamLaunch | NobodyFits:
         """Ask the brain for a team. A formation that an outage ended is paid for and not counted."""
         if led.is_spent():
             raise BudgetSpentError(_BUDGET_SPENT)
-        goal, tools = led.goal, MissionTools(self._network, self._store, self._me, led.goal.goal_id)
+        goal, tools = led.goal, MissionTools(self._ports, self._me, led.goal.goal_id)
         mission = Mission(goal.goal, goal.inputs, self._card, meter=led.meter)
         formed: TeamLaunch | NobodyFits
         if goal.team is not None:
@@ -218,7 +217,7 @@ class Leader:
             formed = TeamLaunch(members=(), plan=(PlannedTask(task_id=TaskId("t1"), assignee=self._me, task_desc=goal.goal),))
         else:
             try:
-                formed = await measured("form_team", led.meter, self._brain.form_team(mission, tools))
+                formed = await measured("form_team", led.meter, self._ports.brain.form_team(mission, tools))
             except IoaError:
                 raise
             except Exception as error:
@@ -250,7 +249,7 @@ class Leader:
         }
         request = validate(LaunchGroup, fields)
         try:
-            await until_available(lambda: self._network.launch(request), _raise_if_away)
+            await until_available(lambda: self._ports.network.launch(request), _raise_if_away)
         except NoAgentError as error:
             _log.info("team_incomplete", why=error.message)
             led.incomplete = error.message
@@ -273,7 +272,7 @@ class Leader:
             ticket=led.ticket,
         )
         try:
-            await until_answered(self._network.abandon, request)
+            await until_answered(self._ports.network.abandon, request)
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", why=error.message)
 

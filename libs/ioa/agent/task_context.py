@@ -65,6 +65,7 @@ class UpstreamResult:
     rejected: str = ""
 
 
+@dataclass
 class UnderWay(Generic[T]):
     """A pending answer: `await` it in an async function, call `result()` in a sync one.
 
@@ -73,12 +74,11 @@ class UnderWay(Generic[T]):
         call: The author's call, for errors.
     """
 
-    def __init__(self, future: Future[T], call: str) -> None:
-        self._future = future
-        self._call = call
+    future: Future[T]
+    call: str
 
     def __await__(self) -> Generator[Any, None, T]:
-        return asyncio.wrap_future(self._future).__await__()
+        return asyncio.wrap_future(self.future).__await__()
 
     def result(self) -> T:
         """Wait for the answer.
@@ -91,8 +91,8 @@ class UnderWay(Generic[T]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._future.result()
-        raise InvalidInputError("Waiting for an answer would block the event loop.", hint=f"Write: await ctx.{self._call}(…)")
+            return self.future.result()
+        raise InvalidInputError("Waiting for an answer would block the event loop.", hint=f"Write: await ctx.{self.call}(…)")
 
 
 @dataclass(eq=False)

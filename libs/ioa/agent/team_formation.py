@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
@@ -14,7 +15,7 @@ from ioa.protocol.teams.team_file import TeamSpec
 from ioa.telemetry import live_spans
 
 if TYPE_CHECKING:
-    from ioa.adapters.sqlite_store import SqliteStore
+    from ioa.agent.agent_ports import AgentPorts
     from ioa.ports.agent_network import AgentNetwork
 
 _MIN_HITS = 10
@@ -36,25 +37,24 @@ def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str,
     return validate(Search, {"needs": spelled, "by": me, "purpose": purpose, "budget": budget})
 
 
+@dataclass
 class MissionTools:
     """The `TeamTools` of agent `me` for one mission.
 
     `purpose` names the mission, so that different missions spread over the replicas of a pool.
     """
 
-    def __init__(self, network: AgentNetwork, store: SqliteStore, me: AgentId, purpose: str) -> None:
-        self._network = network
-        self._store = store
-        self._me = me
-        self._purpose = purpose
+    ports: AgentPorts
+    me: AgentId
+    purpose: str
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
         """Search for agents."""
-        return await find_agents(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
+        return await find_agents(self.ports.network, Search(needs=tuple(needs), by=self.me, purpose=self.purpose))
 
     async def contacts(self) -> Sequence[Contact]:
         """Return the agents that this agent has worked with."""
-        return await self._store.contacts()
+        return await self.ports.store.contacts()
 
 
 async def cast_needs(

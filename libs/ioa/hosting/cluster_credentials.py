@@ -83,19 +83,19 @@ def make_credentials(plan: Plan, store: Secrets) -> list[str]:
                 raise InvalidInputError(f"The Secret {name} {what} {', '.join(wanted.seeds)}.")
         elif rotation is not None and name in rotation.of and there.get(_ROTATION) != rotation.id.encode():
             due = {_ROTATION: rotation.id.encode()}
-        found, changed = make_seeds(store, name, seeds, plan.labels, due)
+        found, changed = make_seeds(store, name, seeds, due)
         holders += found
         note(name, changed)
     callout = None
     if plan.callout is not None:
-        callout, changed = make_callout(store, plan.callout, plan.labels)
+        callout, changed = make_callout(store, plan.callout)
         note(plan.callout, changed)
     roster = AccessRoster(holders=tuple(holders), tenants=plan.tenants, limits=plan.limits, callout=callout)
     if rotation is not None and not rotation.ended:
         roster = _with_old_keys(roster, before)
     password = (store.read(plan.authorization) or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     routes = {ROUTES: _routes(plan.routes, password.decode("ascii")).encode(), ROUTE_PASSWORD: password}
-    note(plan.authorization, write_roster(store, plan.authorization, roster, plan.labels, routes))
+    note(plan.authorization, write_roster(store, plan.authorization, roster, routes))
     return done
 
 
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
             plan = Plan.model_validate_json(Path(arguments[0]).read_bytes())
         except (IndexError, OSError, ValidationError) as error:
             raise InvalidInputError(f"There is no usable plan: {error}.", hint="Give the path of a plan in JSON.") from None
-        with open_kubernetes_secrets(verify="--unverified" not in arguments) as store:
+        with open_kubernetes_secrets(plan.labels, verify="--unverified" not in arguments) as store:
             done = make_credentials(plan, store)
     except IoaError as error:
         sys.stderr.write(f"error: {shown(str(error))}\n")

@@ -23,11 +23,8 @@ class Secrets(Protocol):
     def read(self, name: str) -> Mapping[str, bytes] | None:
         """Return the keys of a Secret, or None if there is no such Secret."""
 
-    def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
-        """Create a Secret."""
-
     def extend(self, name: str, data: Mapping[str, bytes]) -> None:
-        """Write keys of a Secret; its other keys stay."""
+        """Write keys of a Secret, which is created if it is missing; its other keys stay."""
 
 
 def load_roster(secrets: Secrets, name: str) -> AccessRoster:
@@ -40,25 +37,17 @@ def load_roster(secrets: Secrets, name: str) -> AccessRoster:
     return AccessRoster() if written is None else read_roster(written)
 
 
-def write_roster(
-    secrets: Secrets,
-    name: str,
-    roster: AccessRoster,
-    labels: Mapping[str, str] | None = None,
-    more: Mapping[str, bytes] | None = None,
-) -> Sequence[str]:
+def write_roster(secrets: Secrets, name: str, roster: AccessRoster, more: Mapping[str, bytes] | None = None) -> Sequence[str]:
     """Write the roster, the authorization rendered from it, and `more` keys to a Secret; return the keys that changed."""
     written = roster.model_dump_json(indent=1, exclude_defaults=True)
-    return write_changes(secrets, name, {ROSTER: written.encode(), AUTHORIZATION: roster.render().encode(), **(more or {})}, labels)
+    return write_changes(secrets, name, {ROSTER: written.encode(), AUTHORIZATION: roster.render().encode(), **(more or {})})
 
 
-def write_changes(secrets: Secrets, name: str, data: Mapping[str, bytes], labels: Mapping[str, str] | None = None) -> Sequence[str]:
+def write_changes(secrets: Secrets, name: str, data: Mapping[str, bytes]) -> Sequence[str]:
     """Write the keys of a Secret that are new or different, in order, and return their names."""
-    there = secrets.read(name)
-    changed = {key: value for key, value in data.items() if (there or {}).get(key) != value}
-    if changed and there is None:
-        secrets.create(name, changed, labels or {})
-    elif changed:
+    there = secrets.read(name) or {}
+    changed = {key: value for key, value in data.items() if there.get(key) != value}
+    if changed:
         secrets.extend(name, changed)
     return [*changed]
 
@@ -67,7 +56,6 @@ def make_seeds(
     secrets: Secrets,
     name: str,
     holders: Mapping[str, Holder],
-    labels: Mapping[str, str] | None = None,
     rotation: Mapping[str, bytes] | None = None,
 ) -> tuple[list[Holder], Sequence[str]]:
     """Create the missing seeds of a Secret; return its holders with their public keys, and the keys that were written.
@@ -76,7 +64,6 @@ def make_seeds(
         secrets: The store.
         name: The Secret.
         holders: The holder of each key of the Secret.
-        labels: Labels of a new Secret.
         rotation: Replace all seeds, and write these keys, which name the rotation.
 
     Raises:
@@ -84,7 +71,7 @@ def make_seeds(
     """
     there = secrets.read(name) or {}
     new = {key: new_seed(one.name) for key, one in holders.items() if rotation or key not in there} | {**(rotation or {})}
-    changed, held = write_changes(secrets, name, new, labels), {**there, **new}
+    changed, held = write_changes(secrets, name, new), {**there, **new}
     return [
         one.model_copy(update={"keys": (public_key_of(read_seed(name, key, held).seed),)}) for key, one in holders.items()
     ], changed
@@ -107,7 +94,7 @@ def new_seed(name: str) -> bytes:
     return Key(create_seed(), name).written()
 
 
-def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None = None) -> tuple[Callout, Sequence[str]]:
+def make_callout(secrets: Secrets, name: str) -> tuple[Callout, Sequence[str]]:
     """Create the missing keys of an auth callout's Secret; return the callout and the keys that were written.
 
     Raises:
@@ -116,7 +103,7 @@ def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None =
     there = secrets.read(name) or {}
     makers: dict[str, Callable[[], str]] = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
     held = {key: there[key] if key in there else make().encode("ascii") for key, make in makers.items()}
-    changed = write_changes(secrets, name, held, labels)
+    changed = write_changes(secrets, name, held)
     issuer = account_key_of(held[ISSUER].decode("ascii", "replace").strip())
     return Callout(user=public_key_of(read_seed(name, ASKED, held).seed), issuer=issuer), changed
 

@@ -158,6 +158,7 @@ def runtime_options(settings: WorkerSettings) -> RuntimeOptions:
     )
 
 
+@dataclass
 class Crew:
     """The agents of a process.
 
@@ -170,21 +171,14 @@ class Crew:
         options: Options of each agent. Default: the `runtime_options` of the settings.
     """
 
-    def __init__(
-        self,
-        members: Sequence[tuple[Hosted, Mind]],
-        settings: WorkerSettings,
-        network: AgentNetwork,
-        clock: Clock,
-        ids: IdSource,
-        options: RuntimeOptions | None = None,
-    ) -> None:
-        self._members = members
-        self._options = options or runtime_options(settings)
-        self._settings = settings
-        self._network = network
-        self._clock = clock
-        self._ids = ids
+    members: Sequence[tuple[Hosted, Mind]]
+    settings: WorkerSettings
+    network: AgentNetwork
+    clock: Clock
+    ids: IdSource
+    options: RuntimeOptions | None = None
+
+    def __post_init__(self) -> None:
         self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
         """An item for each agent that has joined: None; and for each that has ended: its error."""
 
@@ -197,7 +191,7 @@ class Crew:
         """
         stop = StopSignal()
         async with beside(self.serve(stop), stop=stop.set):
-            for _ in self._members:
+            for _ in self.members:
                 if (error := await self._settled.get()) is not None:
                     raise error
             yield
@@ -219,7 +213,7 @@ class Crew:
                     self._settled.put_nowait(error)
                     why = str(error) if isinstance(error, IoaError) else ""
                     _log.error("agent_ended", agent_id=one.agent_id, error=why, exc_info=not why)
-                if len(errors) == len(self._members):
+                if len(errors) == len(self.members):
                     raise next(iter(errors.values()))
                 missing = readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False)
                 with missing, suppress(TimeoutError):
@@ -228,7 +222,7 @@ class Crew:
                 del errors[one.agent_id]
             return None
 
-        await together(*(take_part(*member) for member in self._members))
+        await together(*(take_part(*member) for member in self.members))
 
     async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
         """Run an agent until `stop` is set. If another process runs it, run another replica of the agent.
@@ -243,14 +237,14 @@ class Crew:
                 await self._run_as(one, agent_id, mind, stop)
                 return
             except AlreadyRunningError as error:
-                if self._settings.has_own_key or number > _MAX_REPLICAS:
+                if self.settings.has_own_key or number > _MAX_REPLICAS:
                     raise
                 agent_id = parse_agent_id(f"{one.agent_id}-{number}")
                 _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=error.message)
 
     async def _run_as(self, one: Hosted, agent_id: AgentId, mind: Mind, stop: Stop) -> None:
-        folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
-        options = replace(self._options, files=folder / "groups")
+        folder, session = self.settings.agent_data / agent_id, new_session(self.clock, self.ids)
+        options = replace(self.options or runtime_options(self.settings), files=folder / "groups")
         patience = _HOLDER_PATIENCE
         if agent_id != one.agent_id:  # do not wait for the id of another replica
             options, patience = replace(options, takeover=timedelta(0)), timedelta(0)
@@ -259,6 +253,6 @@ class Crew:
             open_sqlite_store(folder / "memory.sqlite") as store,
             one.agent.opened() as opened,
         ):
-            ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
+            ports = AgentPorts(self.network, store, self.clock, self.ids, mind.brain, mind.chat)
             client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
             await client.run(stop, lambda: self._settled.put_nowait(None))

@@ -164,7 +164,7 @@ async def test_uploading_again_stores_once(tmp_path: Path, running: TaskContext)
 
     names = [file.object_name for file in stored]
     assert (names[0] == names[1], names[1] == names[2], {file.name for file in stored}) == (True, False, {"a.csv"})
-    store = cast(MemoryNetwork, files._network).artifacts
+    store = cast(MemoryNetwork, files.network).artifacts
     assert [await store.get(file) for file in stored] == [b"1,2", b"1,2", b"3,4"]
 
 
@@ -182,7 +182,7 @@ async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
     if len(text.encode()) <= MAX_TEXT_BYTES:
         assert (said.content, names) == (text, ["a.txt"])
     else:
-        whole = await cast(MemoryNetwork, files._network).artifacts.get(said.artifacts[0])
+        whole = await cast(MemoryNetwork, files.network).artifacts.get(said.artifacts[0])
         assert (whole.decode(), names, "are in the file answer.md]" in said.content) == (text, ["answer.md", "a.txt"], True)
 
 

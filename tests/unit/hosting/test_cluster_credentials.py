@@ -92,7 +92,7 @@ def test_rejection_by_the_api_is_reported(secrets: KubernetesSecrets, api: Api) 
 
 def test_outside_a_pod_there_is_no_api() -> None:
     """The error names the place where it works."""
-    with pytest.raises(InvalidInputError, match="cannot be read"), open_kubernetes_secrets(environment={}):
+    with pytest.raises(InvalidInputError, match="cannot be read"), open_kubernetes_secrets({}, environment={}):
         pass
 
 
@@ -101,7 +101,7 @@ def test_a_token_is_shown_to_no_server_that_cannot_be_checked(tmp_path: Path) ->
     for name, content in (("token", "t"), ("namespace", "n")):
         (tmp_path / name).write_text(content)
 
-    with pytest.raises(InvalidInputError) as caught, open_kubernetes_secrets(account=tmp_path, environment=_IN_A_POD):
+    with pytest.raises(InvalidInputError) as caught, open_kubernetes_secrets({}, account=tmp_path, environment=_IN_A_POD):
         pass
 
     assert (
@@ -161,7 +161,7 @@ def api() -> Api:
 def secrets(api: Api) -> Iterator[KubernetesSecrets]:
     """The namespace's Secrets."""
     with httpx.Client(base_url="https://cluster/api/v1/namespaces/n/secrets", transport=httpx.MockTransport(api.answer)) as client:
-        yield KubernetesSecrets(client)
+        yield KubernetesSecrets(client, {"a": "b"})
 
 
 def _plan(agents: int = 1, given: str | None = None) -> Plan:

@@ -37,12 +37,8 @@ class FolderSecrets:
             return None
         return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")}
 
-    def create(self, name: str, data: Mapping[str, bytes], _labels: Mapping[str, str]) -> None:
-        """Create a Secret; folders have no labels."""
-        self.extend(name, data)
-
     def extend(self, name: str, data: Mapping[str, bytes]) -> None:
-        """Write keys of a Secret, each atomically; its other keys stay."""
+        """Write keys of a Secret, each atomically, and create it if it is missing; its other keys stay."""
         *_, folder = levels = self._levels(name)
         try:
             self.folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)

@@ -20,11 +20,12 @@ _TIMEOUT_SECONDS = 10
 
 @contextmanager
 def open_kubernetes_secrets(
-    *, verify: bool = True, account: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ
+    labels: Mapping[str, str], *, verify: bool = True, account: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ
 ) -> Iterator[KubernetesSecrets]:
     """Connect to the API server of this pod's cluster, and close the connection at the end.
 
     Args:
+        labels: Labels of new Secrets.
         verify: Whether the API server's certificate is verified. Without verification, a proxy can read the pod's token.
         account: Folder of the service account's token.
         environment: Environment variables with the API server's address.
@@ -55,7 +56,7 @@ def open_kubernetes_secrets(
         timeout=_TIMEOUT_SECONDS,
         trust_env=False,
     ) as client:
-        yield KubernetesSecrets(client)
+        yield KubernetesSecrets(client, labels)
 
 
 def _unverified() -> ssl.SSLContext:
@@ -67,8 +68,9 @@ def _unverified() -> ssl.SSLContext:
 class KubernetesSecrets:
     """Read and write Secrets by name. The base URL of `client` is the namespace's collection of Secrets."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: httpx.Client, labels: Mapping[str, str]) -> None:
         self._client = client
+        self._labels = labels
 
     def read(self, name: str) -> Mapping[str, bytes] | None:
         """Return the data of a Secret, or None if there is no Secret of this name.
@@ -82,22 +84,17 @@ class KubernetesSecrets:
         data = self._checked(answer, name).json().get("data") or {}
         return {key: base64.b64decode(value) for key, value in data.items()}
 
-    def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
-        """Create a Secret.
-
-        Raises:
-            UnavailableError: The API server does not answer, or rejects the request, for example because the Secret exists.
-        """
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": dict(labels)}, "data": _encoded(data)}
-        self._checked(self._ask("POST", "", secret), name)
-
     def extend(self, name: str, data: Mapping[str, bytes]) -> None:
-        """Write keys of a Secret; its other keys stay.
+        """Write keys of a Secret, which is created if it is missing; its other keys stay.
 
         Raises:
             UnavailableError: The API server does not answer, or rejects the request.
         """
-        self._checked(self._ask("PATCH", name, {"data": _encoded(data)}), name)
+        answer = self._ask("PATCH", name, {"data": _encoded(data)})
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            about = {"name": name, "labels": dict(self._labels)}
+            answer = self._ask("POST", "", {"apiVersion": "v1", "kind": "Secret", "metadata": about, "data": _encoded(data)})
+        self._checked(answer, name)
 
     def _ask(self, method: str, path: str, body: object = None) -> httpx.Response:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -63,6 +64,7 @@ _DECISIONS = {Asking: "decide", Concluding: "conclude"}
 _log = structlog.get_logger(__name__)
 
 
+@dataclass
 class Turn:
     """One turn of a member.
 
@@ -74,18 +76,21 @@ class Turn:
         number: The number of the turn.
     """
 
-    def __init__(self, member: Membership, runner: TaskRunner, follower: GroupSession, meter: Meter, number: int) -> None:
-        self._member, self._runner, self._follower = member, runner, follower
-        self._meter = meter
-        self._number = number
+    member: Membership
+    runner: TaskRunner
+    follower: GroupSession
+    meter: Meter
+    number: int
+
+    def __post_init__(self) -> None:
         self._refusals: list[str] = []
         """Reasons why no message was accepted."""
         self._invited = 0
 
     async def take(self) -> Accepted | None:
         """Send a message; None if none was accepted."""
-        self._member.report("turn_started", turn=self._number)
-        self._meter.hear = self._member.call_listener(turn=self._number)
+        self.member.report("turn_started", turn=self.number)
+        self.meter.hear = self.member.call_listener(turn=self.number)
         while len(self._refusals) < MAX_REFUSALS and self._has_floor():
             message: Message | None = None
             code = ""
@@ -93,7 +98,7 @@ class Turn:
                 message = await self._decided_message()
                 if message is None:
                     return None
-                answer = await self._member.send(message)
+                answer = await self.member.send(message)
                 if isinstance(answer, Accepted):
                     return self._accepted(message, answer)
                 why, code = answer.message, str(answer.code)
@@ -101,14 +106,14 @@ class Turn:
                 raise
             except Exception as error:  # noqa: BLE001 - a brain may raise anything; it is asked again
                 if not isinstance(error, IoaError):
-                    _log.exception("thought_failed", turn=self._number)
+                    _log.exception("thought_failed", turn=self.number)
                 why = reason_of(error)
-            _log.info("nothing_said", turn=self._number, code=code, why=why)
+            _log.info("nothing_said", turn=self.number, code=code, why=why)
             self._refusals.append(why)
-            self._member.report("message_rejected", turn=self._number, why=why, code=code)
+            self.member.report("message_rejected", turn=self.number, why=why, code=code)
             if message is not None:
                 self._count_rejected(message, code)
-            await self._follower.look().wait()
+            await self.follower.look().wait()
         return await self._pass_on() if len(self._refusals) == MAX_REFUSALS else None
 
     async def _decided_message(self) -> Message | None:
@@ -127,26 +132,26 @@ class Turn:
             self._invited += 1
             if not self._has_floor():
                 return None
-        if thought := self._meter.thought:
-            self._member.history.thoughts[self._number] = thought
-            await until_answered(self._member.ports.store.put_thought, self._member.comm_id, self._number, thought)
-        by = self._meter.decided_by
-        return self._member.message(said, self._number, self._meter.take(), by)
+        if thought := self.meter.thought:
+            self.member.history.thoughts[self.number] = thought
+            await until_answered(self.member.ports.store.put_thought, self.member.comm_id, self.number, thought)
+        by = self.meter.decided_by
+        return self.member.message(said, self.number, self.meter.take(), by)
 
     def _accepted(self, message: Message, answer: Accepted) -> Accepted:
         """Report an accepted message, and return the answer."""
         said = message.payload
-        _log.debug("said", kind=said.type, turn=self._number, seq=answer.seq, content=said)
+        _log.debug("said", kind=said.type, turn=self.number, seq=answer.seq, content=said)
         content = next((text for name in ("choice", "text", "content") if (text := getattr(said, name, None)) is not None), "")
-        about = {"turn": self._number, "kind": said.type, "decided_by": message.header.decided_by}
-        self._member.report("message_accepted", content=content, **about)
+        about = {"turn": self.number, "kind": said.type, "decided_by": message.header.decided_by}
+        self.member.report("message_accepted", content=content, **about)
         return answer
 
     def _count_rejected(self, message: Message, code: str) -> None:
         """Count the cost of a rejected message, which the next message reports."""
-        self._meter.note(*rejected(message.header.calls, code))
+        self.meter.note(*rejected(message.header.calls, code))
         if message.header.usage is not None:
-            self._meter.add(message.header.usage)
+            self.meter.add(message.header.usage)
 
     async def _invite(self, invite: Invite) -> None:
         """Invite an agent, and wait until this member knows it.
@@ -155,7 +160,7 @@ class Turn:
             InvalidInputError: No agent was found, it cannot join, or it is a member.
             IoaError: Discovery or group setup rejects the request.
         """
-        member, network, agent_id = self._member, self._member.ports.network, invite.agent
+        member, network, agent_id = self.member, self.member.ports.network, invite.agent
         if agent_id is not None and member.state.is_member(agent_id):
             raise InvalidInputError(f"{agent_id} is in the group, or was removed from it: send a message, or invite another agent.")
         if agent_id is None:
@@ -164,43 +169,43 @@ class Turn:
             agent_id = next((hit.card.agent_id for hit in hits.hits if not member.state.is_member(hit.card.agent_id)), None)
             if agent_id is None:
                 raise InvalidInputError(f"No other agent was found for: {invite.need}.")
-        about = {"comm_id": member.comm_id, "by": member.me, "turn": self._number, "session": member.session}
+        about = {"comm_id": member.comm_id, "by": member.me, "turn": self.number, "session": member.session}
         request = validate(InviteMember, {**about, "agent_id": agent_id, "role": invite.role, "why": invite.why})
         answer = await until_answered(network.invite, request)
         if not isinstance(answer, Accepted):
             raise InvalidInputError(answer.message)
-        await self._follower.look().wait()
+        await self.follower.look().wait()
 
     async def _pass_on(self) -> Accepted | None:
         """Pass the floor with the reasons of the rejections; None if another member has it, or it cannot be passed."""
-        view = self._member.view(self._meter)
+        view = self.member.view(self.meter)
         if not self._has_floor() or "PASS" not in view.legal:
             return None
         why = "\n".join(dict.fromkeys(self._refusals))
         passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
-        message = self._member.message(passed, self._number, self._meter.take())
-        answer = await self._member.send(message)
+        message = self.member.message(passed, self.number, self.meter.take())
+        answer = await self.member.send(message)
         return self._accepted(message, answer) if isinstance(answer, Accepted) else None
 
     def _has_floor(self) -> bool:
-        state = self._member.state
-        return self._member.me in state.floor and state.turn == self._number
+        state = self.member.state
+        return self.member.me in state.floor and state.turn == self.number
 
     async def _decide(self) -> Payload | Invite:
         """Decide a message; requests on the way belong to the group's span."""
         fault_point("agent.thinking")
-        self._meter.decided_by, self._meter.thought = None, ""
-        member, files = self._member, self._member.files
+        self.meter.decided_by, self.meter.thought = None, ""
+        member, files = self.member, self.member.files
         with live_spans.under(member.charter.traceparent, span_id_of_group(member.comm_id)):
-            view = await self._runner.functions.prepare(member.view(self._meter, tuple(self._refusals)), files)
+            view = await self.runner.functions.prepare(member.view(self.meter, tuple(self._refusals)), files)
             said: Payload | Invite | None = self._said_by_rule(view)
             if said is None:
                 decision = _DECISIONS.get(type(view.state.stage), "speak")
-                said = await measured(decision, self._meter, self._keeping_floor(view, self._ask(decision, view)))
+                said = await measured(decision, self.meter, self._keeping_floor(view, self._ask(decision, view)))
         if isinstance(said, Conclusion):
-            return await files.fit(said, self._number)
+            return await files.fit(said, self.number)
         if isinstance(said, ConcludeGroupDiscussion) and said.conclusion is not None:
-            return said.model_copy(update={"conclusion": await files.fit(said.conclusion, self._number)})
+            return said.model_copy(update={"conclusion": await files.fit(said.conclusion, self.number)})
         return said
 
     def _said_by_rule(self, view: TurnView) -> Payload | None:
@@ -211,7 +216,7 @@ class Turn:
         said: Payload | None = None
         if isinstance(stage, Asking):
             about = {"about": offer.about, "options": offer.options, "default": offer.default}
-            self._member.report("decision_requested", turn=self._number, **about)
+            self.member.report("decision_requested", turn=self.number, **about)
             said = None if isinstance(self._brain, Decides) else Decision(choice=offer.default)
         elif not isinstance(stage, Concluding):
             if offer.say is not None:
@@ -219,24 +224,24 @@ class Turn:
             elif offer.again:
                 said = self._passed_draft(offer.again)
         if said is not None:
-            self._meter.decided_by = DecidedBy(kind="rules")
+            self.meter.decided_by = DecidedBy(kind="rules")
         return said
 
     def _passed_draft(self, digest: str) -> Discussion:
         """Return this member's draft that passed its review."""
-        draft = self._member.history.draft(self._member.me, digest)
+        draft = self.member.history.draft(self.member.me, digest)
         if draft is None:
-            raise ConflictError(f"{self._member.me} has not read the draft that passed in group {self._member.comm_id}.")
+            raise ConflictError(f"{self.member.me} has not read the draft that passed in group {self.member.comm_id}.")
         turn, said = draft
-        self._meter.thought = self._member.history.thoughts.get(turn, "")
+        self.meter.thought = self.member.history.thoughts.get(turn, "")
         return said
 
     @property
     def _brain(self) -> Brain | FunctionBrain:
-        functions, brain = self._runner.functions, self._member.ports.brain
+        functions, brain = self.runner.functions, self.member.ports.brain
         if functions.speaks:
             return functions
-        return RuleBrain() if isinstance(brain, AsksModel) and self._member.charter.plan else brain  # rules carry out a plan
+        return RuleBrain() if isinstance(brain, AsksModel) and self.member.charter.plan else brain  # rules carry out a plan
 
     async def _ask(self, decision: str, view: TurnView) -> Payload | Invite:
         """Ask the brain; under a policy the task function of an agent without a model speaks."""
@@ -246,12 +251,12 @@ class Turn:
         if decision == "conclude":
             return await brain.conclude(view)
         if view.part is not None and isinstance(brain, RuleBrain):
-            return await self._runner.speak(self._member, view)
+            return await self.runner.speak(self.member, view)
         return await brain.speak(view)
 
     async def _keeping_floor(self, view: TurnView, deciding: Awaitable[Payload | Invite]) -> Payload | Invite:
         """Wait for a decision; a member with patience requests more time until it is made."""
-        patience = view.state.patience_of(self._member.me)
+        patience = view.state.patience_of(self.member.me)
         if patience is None:
             return await deciding
         async with beside(self._keep_floor(patience.total_seconds())):
@@ -264,11 +269,11 @@ class Turn:
             await asyncio.sleep(pause)
             pause = patience * _ASKED_AGAIN_AFTER
             try:
-                answer = await self._member.say_once(Thinking(), self._number)
+                answer = await self.member.say_once(Thinking(), self.number)
             except IoaError as error:
                 _log.info("floor_not_kept", why=error.message)
                 pause = max(pause, seconds_to_wait(error))
                 continue
             if isinstance(answer, Accepted):
                 pause = patience * _ASKED_AFTER
-                self._follower.catch_up(answer.seq)
+                self.follower.catch_up(answer.seq)

@@ -195,7 +195,6 @@ class Read(BaseModel):
         description="A result (t3-sum), message (m7), file of a task (t3-sum/out.csv) or of the goal (input/sales.csv), or goal."
     )
     start: int = Field(0, description="First character.")
-    end: int = Field(0, description="Last character; 0: as far as one read goes.")
 
 
 class AnswerPart(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ioa.agent.model.answers import parse_answer
 from ioa.agent.model.dialogue import cache_key
@@ -21,12 +21,12 @@ _BEGINNING_CHARS = 200
 """Prompts of a task with the same beginning share a key of the provider's cache: rules, then the goal."""
 
 
+@dataclass
 class ModelChat:
     """Asks one model the questions of tasks, within the rest of each goal's budget."""
 
-    def __init__(self, model: ChatModel, budget: Budget) -> None:
-        self._model = model
-        self._budget = budget
+    model: ChatModel
+    budget: Budget
 
     async def ask(
         self, question: ChatQuestion, meter: Meter, left: Callable[[], Left], hear: Hear | None = None, *, purpose: str = "task"
@@ -45,7 +45,7 @@ class ModelChat:
             UnavailableError: The model cannot be reached, is overloaded or too slow.
             ModelError: The server rejects the question, or no answer had the form.
         """
-        calls, schema, total = MeteredCalls(self._budget, meter, purpose), question.schema, NOTHING
+        calls, schema, total = MeteredCalls(self.budget, meter, purpose), question.schema, NOTHING
         hear = hear if question.stream else None
         times, repairs = 1, 0
         while True:
@@ -81,16 +81,16 @@ class ModelChat:
         while True:
             free = left()
             free.check()
-            wanted = times * (question.max_tokens or self._budget.answer_tokens(await self._model.context_tokens()))
+            wanted = times * (question.max_tokens or self.budget.answer_tokens(await self.model.context_tokens()))
             limit = max(1, min(wanted, room or wanted, self._affordable(free, wanted)))
-            limits = AnswerLimits(limit, self._budget.answer_timeout, cache_key=key)
+            limits = AnswerLimits(limit, self.budget.answer_timeout, cache_key=key)
             try:
-                answering = self._model.answer(
+                answering = self.model.answer(
                     question.messages, question.schema, limits, question.tools, may_call=question.may_call, hear=hear
                 )
                 return await calls.count(answering)
             except PromptTooLongError as error:
-                context = error.context or await self._model.context_tokens()
+                context = error.context or await self.model.context_tokens()
                 room = min(limit // 2, context - tokens_of(*(message.content for message in question.messages)))
                 if room < _LEAST_ANSWER_TOKENS:
                     raise
@@ -98,6 +98,6 @@ class ModelChat:
     def _affordable(self, left: Left, wanted: int) -> int:
         """Return the tokens that an answer may have; prices are for a million tokens, so a token costs as many millionths."""
         by_cost = wanted
-        if left.cost_micros is not None and self._budget.answer_price > 0:
-            by_cost = int(left.cost_micros / self._budget.answer_price)
+        if left.cost_micros is not None and self.budget.answer_price > 0:
+            by_cost = int(left.cost_micros / self.budget.answer_price)
         return min(by_cost, wanted if left.tokens is None else left.tokens)

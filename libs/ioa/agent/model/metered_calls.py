@@ -86,22 +86,26 @@ class Cause(StrEnum):
         return self in (Cause.UNAVAILABLE, Cause.REFUSED, Cause.TOO_SLOW)
 
 
+@dataclass
 class MeteredCalls:
     """The calls for one question."""
 
-    def __init__(self, budget: Budget, meter: Meter, purpose: str) -> None:
-        self._budget, self._meter, self._purpose = budget, meter, purpose
+    budget: Budget
+    meter: Meter
+    purpose: str
+
+    def __post_init__(self) -> None:
         self._noted = asyncio.get_running_loop().time()
         self._spent = NOTHING
 
     async def count(self, answering: Awaitable[ModelAnswer]) -> ModelAnswer:
         """Wait for an answer, and count its cost."""
-        model = self._budget.model
-        with live_spans.span(name_of_call(model), {**call_attributes(model), "ioa.call_purpose": self._purpose}) as live:
+        model = self.budget.model
+        with live_spans.span(name_of_call(model), {**call_attributes(model), "ioa.call_purpose": self.purpose}) as live:
             answer = await answering
-            self._spent = self._budget.usage_of(answer)
+            self._spent = self.budget.usage_of(answer)
             live.note(usage_attributes(self._spent))
-        self._meter.add(self._spent)
+        self.meter.add(self._spent)
         return answer
 
     def note(self, outcome: str, about: str = "") -> Usage:
@@ -109,6 +113,6 @@ class MeteredCalls:
         spent, began, now = self._spent, self._noted, asyncio.get_running_loop().time()
         self._spent, self._noted = NOTHING, now
         took, live = round((now - began) * 1_000), live_spans.is_traced()
-        call = ModelCall(purpose=self._purpose, came_to=outcome, about=about, milliseconds=took, usage=spent, live=live)
-        self._meter.note(call)
+        call = ModelCall(purpose=self.purpose, came_to=outcome, about=about, milliseconds=took, usage=spent, live=live)
+        self.meter.note(call)
         return spent

@@ -42,12 +42,11 @@ class Reader:
         except InvalidInputError as error:
             return fenced("read", error.message)
         start = min(max(0, asked.start), len(text))
-        wanted = min(asked.end if asked.end > start else len(text), len(text))
-        part = text[start : min(wanted, start + MAX_READ_CHARS)].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
-        if wanted > start and not part:
+        part = text[start : start + MAX_READ_CHARS].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+        if start < len(text) and not part:
             return "There is no room for more. Decide with what you have seen."
         name, end = in_one_line(asked.what), start + len(part)
-        more = f" ({wanted - end:,} more: READ {name} from {end})" if wanted > end else ""
+        more = f" ({len(text) - end:,} more: READ {name} from {end})" if end < len(text) else ""
         shown = f"{name} from {start} to {end} of {len(text)} characters{more}:\n{defused(part) or '(nothing)'}"
         return f"{fenced('read', shown)}\nNow decide, or READ on: {MAX_READS - self.reads} reads are left."
 

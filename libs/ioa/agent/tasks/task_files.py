@@ -7,6 +7,7 @@ import hashlib
 import mimetypes
 from collections.abc import AsyncIterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
@@ -27,6 +28,7 @@ _READ_ONLY = 0o444
 _DIGEST_CHARS = 16
 
 
+@dataclass
 class GroupFiles:
     """A group's files, as one member reads and writes them. Each file is downloaded once into the group's folder.
 
@@ -38,12 +40,13 @@ class GroupFiles:
         session: The session of this process.
     """
 
-    def __init__(self, network: AgentNetwork, me: AgentId, comm_id: CommId, folder: Path, session: SessionId) -> None:
-        self._network = network
-        self._me = me
-        self._comm_id = comm_id
-        self._folder = folder
-        self._session = session
+    network: AgentNetwork
+    me: AgentId
+    comm_id: CommId
+    folder: Path
+    session: SessionId
+
+    def __post_init__(self) -> None:
         self._fetching = asyncio.Lock()
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
@@ -65,11 +68,11 @@ class GroupFiles:
 
     async def get_file(self, artifact: Artifact) -> bytes:
         """Return a file's content; see `FileReader`."""
-        return await whole(self._network.stream_file(self._me, artifact))
+        return await whole(self.network.stream_file(self.me, artifact))
 
     async def create_workspace(self, task_id: TaskId, attempt: int) -> Path:
         """Create an empty folder for one attempt at a task."""
-        folder = self._folder / "tasks" / f"{task_id}-{attempt}"
+        folder = self.folder / "tasks" / f"{task_id}-{attempt}"
         await asyncio.to_thread(_make_empty, folder)
         return folder
 
@@ -79,7 +82,7 @@ class GroupFiles:
 
     def task_key(self, task_id: TaskId) -> str:
         """Return the key that identifies a task in all groups, agents and tenants."""
-        path = f"{self._folder / 'tasks'}/{task_id}"
+        path = f"{self.folder / 'tasks'}/{task_id}"
         return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[: 2 * _DIGEST_CHARS]
 
     async def upload(self, task_id: TaskId, made: Sequence[InputFile]) -> tuple[Artifact, ...]:
@@ -111,22 +114,22 @@ class GroupFiles:
 
     async def remove(self) -> None:
         """Delete all local copies and workspaces."""
-        await asyncio.to_thread(remove_folder, self._folder)
+        await asyncio.to_thread(remove_folder, self.folder)
 
     def _path(self, artifact: Artifact) -> Path:
-        return self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
+        return self.folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
 
     async def _fetch(self, artifact: Artifact) -> None:
         path = self._path(artifact)
         if await asyncio.to_thread(path.exists):
             return
-        async with aclosing(self._network.stream_file(self._me, artifact)) as pieces:
+        async with aclosing(self.network.stream_file(self.me, artifact)) as pieces:
             await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
             await _download(pieces, path)
 
     async def _put(self, folder: str, name: str, data: bytes, media_type: str) -> Artifact:
         place = f"{folder}/{name}/{hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]}"
-        return await self._network.put_file(self._me, self._comm_id, place, name, data, media_type, self._session)
+        return await self.network.put_file(self.me, self.comm_id, place, name, data, media_type, self.session)
 
 
 def _media_type(name: str) -> str:

@@ -279,7 +279,7 @@ async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> 
 
 
 async def _approach(member: Membership, view: TaskView) -> TeamLaunch | None:
-    tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
+    tools = MissionTools(member.ports, member.me, f"{member.comm_id}/{view.spec.task_id}")
     try:
         return await measured("approach", view.group.meter, member.ports.brain.approach(view, tools))
     except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone

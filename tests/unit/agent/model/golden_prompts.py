@@ -221,7 +221,7 @@ async def log_that_is_cut() -> str:
 
 async def a_read() -> str:
     """What the model reads, as the conversation goes on."""
-    reads = [decision(type="READ", what="t1-totals", start=13, end=27), decision(type="READ", what="t9")]
+    reads = [decision(type="READ", what="t1-totals", start=13), decision(type="READ", what="t9")]
     return await asked(ANN, worked(), *reads, decision(type="PAUSE", triggers=["t1-totals"]))
 
 

@@ -40,13 +40,13 @@ async def told(team: Group, *reads: Mapping[str, object]) -> list[str]:
     return [message.content for message in model.asked[-1].messages[len(model.asked[0].messages) + 1 :: 2]]
 
 
-async def test_read_returns_the_requested_range() -> None:
+async def test_read_returns_the_text_from_the_requested_character() -> None:
     """At most 20,000 characters; the answer contains the position."""
     team, _ = await with_files()
     some, rest, message, goal = await told(
-        team, {"what": "t1-x", "start": 11, "end": 22}, {"what": "t1-x", "start": 100}, {"what": "m2"}, {"what": "goal"}
+        team, {"what": "t1-x", "start": 11}, {"what": "t1-x", "start": 100}, {"what": "m2"}, {"what": "goal"}
     )
-    assert "<read>\nt1-x from 11 to 22 of 55000 characters:\nrow 000001\n\n</read>" in some
+    assert "<read>\nt1-x from 11 to 20011 of 55000 characters (34,989 more: READ t1-x from 20011):\nrow 000001\n" in some
     assert (LONG[100:20_100] in rest, LONG[100:20_101] in rest, "from 100 to 20100" in rest) == (True, False, True)
     assert (LONG[:20_000] in message, team.charter.goal in goal) == (True, True)
 
@@ -54,7 +54,7 @@ async def test_read_returns_the_requested_range() -> None:
 async def test_a_decision_reads_so_much_and_no_more() -> None:
     """After eight reads the model is requested to decide."""
     team, _ = await with_files()
-    model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10)] * (MAX_READS + 1) + [CONCLUDE])
+    model = ScriptedModel([decision(type="READ", what="t1-x", start=0)] * (MAX_READS + 1) + [CONCLUDE])
     brain = ModelBrain(model)
     await brain.speak(team.view(ANN))
     assert (len(model.asked), "used up" in model.asked[-1].messages[-1].content) == (10, True)
