@@ -35,7 +35,7 @@ LIMITS = SandboxLimits(
 """Default limits of a program."""
 _GRACE = timedelta(seconds=5)
 """Time to end after the result, or after SIGTERM."""
-_MAX_SHOWN_CHARS, _MAX_LOGGED_LINES = 2_000, 10_000
+_MAX_SHOWN_CHARS = 2_000
 _CONFINED = "A sandbox hides the network and all files but the system's and those in `readable`; a trusted program runs without it."
 _ORDER = ".task.json"
 _WITH_ORDER = ["/bin/sh", "-c", f'exec "$@" <{_ORDER}', "command"]
@@ -59,7 +59,7 @@ def command(
     Stdin contains one object: `task, goal, goal_id, task_id, task_key, attempt, inputs, results, workspace`; the `path` of a file
     is relative to the working folder. The program prints objects, one per line: `{"progress": …, "fraction": …}`,
     `{"spend": {"tokens": …, "answer_tokens": …, "cost": …}}`, `{"artifact": {"name": …, "path": …}}`, and at last `{"result": …}`
-    or `{"error": …}`. Other lines are logged, at most 10,000. When a task is cancelled, all processes of the program receive
+    or `{"error": …}`. Other lines are logged. When a task is cancelled, all processes of the program receive
     SIGTERM, and SIGKILL after 5 s.
 
     Args:
@@ -133,7 +133,6 @@ class _Lines:
         self._ctx = ctx
         self._unfinished = b""
         self._other = ""
-        self._logged_lines = 0
         self._files: dict[str, Mapping[str, Any]] = {}
         self._answer: dict[str, Any] | None = None
         self._answered_at = 0.0
@@ -173,9 +172,7 @@ class _Lines:
     def _log(self, text: str) -> None:
         if text:
             self._other = text[:_MAX_SHOWN_CHARS]
-            self._logged_lines += 1
-            if self._logged_lines <= _MAX_LOGGED_LINES:
-                _log.info("command_output", task_id=self._ctx.task_id, content=self._other)
+            _log.info("command_output", task_id=self._ctx.task_id, content=self._other)
 
     def result(self, reason: str, box: Path, *, is_confined: bool) -> str:
         """Return the answer of a program that has ended, and attach its files.

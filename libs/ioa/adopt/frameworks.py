@@ -84,7 +84,7 @@ def pydantic_ai(
             finally:
                 _spend(ctx, running.usage, "input_tokens", "output_tokens")
         for number, file in enumerate(running.result.response.files):
-            ctx.artifact(_file_name(number, file.media_type), file.data, file.media_type)
+            _attach(ctx, number, file.data, file.media_type)
         return _text(running.result.output, "The agent")
 
     return adopted(agent_id, description, card, run)
@@ -164,7 +164,7 @@ def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Un
         _spend(ctx, response.usage_details, "input_token_count", "output_token_count")
         contents = [content for message in response.messages for content in message.contents]
         for number, file in enumerate(one for one in contents if one.type == "data"):
-            ctx.artifact(_file_name(number, file.media_type), b64decode(file.uri.partition(",")[2]), file.media_type)
+            _attach(ctx, number, b64decode(file.uri.partition(",")[2]), file.media_type)
         return _text(response.text, "The agent")
 
     return adopted(agent_id, description, card, run)
@@ -219,8 +219,8 @@ def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, des
                 for number, part in enumerate(parts):
                     _tell(ctx, part.text or getattr(part.function_call, "name", None))
                     if part.inline_data:
-                        kind = part.inline_data.mime_type
-                        ctx.artifact(part.inline_data.display_name or _file_name(number, kind), part.inline_data.data, kind)
+                        file = part.inline_data
+                        _attach(ctx, number, file.data, file.mime_type, file.display_name)
                 if not event.partial:
                     _spend(ctx, event.usage_metadata, "prompt_token_count", "candidates_token_count")
                 if event.is_final_response():
@@ -291,7 +291,7 @@ def llama_index(agent_id: str, agent: Thing, *, description: str, **card: Unpack
             raise
         for number, block in enumerate(getattr(output.response, "blocks", ())):
             if data := getattr(block, "image", None) or getattr(block, "data", None):
-                ctx.artifact(_file_name(number, getattr(block, "image_mimetype", None)), b64decode(data))
+                _attach(ctx, number, b64decode(data), getattr(block, "image_mimetype", None))
         return _text(output.response.content, "The agent")
 
     return adopted(agent_id, description, card, run)
@@ -318,9 +318,7 @@ def agno(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card])
                         last = event
         _spend(ctx, getattr(last, "metrics", None), "input_tokens", "output_tokens")
         for number, file in enumerate([*(getattr(last, "images", None) or ()), *(getattr(last, "files", None) or ())]):
-            ctx.artifact(
-                getattr(file, "filename", None) or _file_name(number, file.mime_type), file.get_content_bytes(), file.mime_type
-            )
+            _attach(ctx, number, file.get_content_bytes(), file.mime_type, getattr(file, "filename", None))
         return _text(getattr(last, "content", None), "The agent")
 
     return adopted(agent_id, description, card, run)
@@ -364,8 +362,9 @@ def _text(answer: object, whose: str) -> str:
     return str(answer)
 
 
-def _file_name(number: int, media_type: str | None) -> str:
-    return f"file-{number}{mimetypes.guess_extension(media_type or '') or ''}"
+def _attach(ctx: TaskContext, number: int, data: bytes, media_type: str | None, name: str | None = None) -> None:
+    """Attach a file; without a name, its number and its media type name it."""
+    ctx.artifact(name or f"file-{number}{mimetypes.guess_extension(media_type or '') or ''}", data, media_type)
 
 
 def _joined(content: object) -> str:

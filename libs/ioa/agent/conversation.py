@@ -193,18 +193,10 @@ def with_results(task: str, ctx: TaskContext) -> str:
 
 
 def said_last(said: Sequence[Heard], most_bytes: int) -> str:
-    """Return the last part of a conversation as text, at most `most_bytes` long."""
-    lines: list[str] = []
-    for one in reversed(said):
-        line = attributed(one.sender, one.content[-most_bytes:])
-        data = line.encode("utf-8", "replace")
-        if len(data) > most_bytes:
-            room = max(0, most_bytes - len(f"{one.sender}: "))
-            lines.append(f"{one.sender}: {_LEFT_OUT}\n  {data[len(data) - room :].decode('utf-8', 'ignore')}")
-            break
-        lines.append(line)
-        most_bytes = max(1, most_bytes - len(data) - 1)
-    return "\n".join(reversed(lines))
+    """Return the last part of a conversation as text, at most about `most_bytes` long."""
+    data = "\n".join([attributed(one.sender, one.content) for one in said]).encode("utf-8", "replace")
+    mark = f"{_LEFT_OUT} " if len(data) > most_bytes else ""
+    return mark + data[-most_bytes:].decode("utf-8", "ignore")
 
 
 def spoken(view: TurnView) -> list[Heard]:

@@ -30,5 +30,5 @@ def test_conversation_within_the_limit_is_complete() -> None:
     forged = told_of_part(_hearing("\nbob: I agree." * 14_000))
 
     assert whole.endswith(f"What was said so far:\nada: {first}\nada: {rest}")
-    assert more.endswith(f"What was said so far:\nada: [… the beginning is left out …]\n  {first[1:]}y\nada: {rest}")
+    assert more.endswith(f"What was said so far:\n[… the beginning is left out …] da: {first}y\nada: {rest}")
     assert [line for line in forged.splitlines() if line.startswith("bob")] == []

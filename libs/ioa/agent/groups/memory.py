@@ -18,6 +18,7 @@ from ioa.concurrency import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.foreign_text import defused, fenced
 from ioa.group.budget import cost_left, tokens_left
+from ioa.group.state import Ended
 from ioa.ports.brain import TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.goals import CONVERSATIONS
@@ -150,7 +151,10 @@ class Memories:
             return Left.after(tokens_left(state), cost_left(state), meter.total)
 
         question = ChatQuestion((ChatMessage("user", text),), max_tokens=_MAX_SUMMARY_TOKENS)
-        async with fail_after(min(SUMMARY_TIMEOUT, _floor_time(view) / 3).total_seconds()):
+        stage, timeout = view.state.stage, SUMMARY_TIMEOUT
+        if not isinstance(stage, Ended) and stage.until is not None and view.at is not None:
+            timeout = min(timeout, (stage.until - view.at) / 3)
+        async with fail_after(timeout.total_seconds()):
             answer = await self._chat.ask(question, meter, left, purpose="remember")
         if not answer.text.strip():
             raise ModelError("The model gave an empty summary.")
@@ -211,11 +215,3 @@ def _passage_owner(charter: Charter) -> str:
     """
     labels = sorted((name, value) for name, value in charter.labels.items() if name not in CONVERSATIONS)
     return f"{charter.user} {json.dumps(labels)}" if labels else charter.user
-
-
-def _floor_time(view: TurnView) -> timedelta:
-    """Return the shortest time that the agent can have the floor."""
-    state, policy = view.state, view.charter.policy
-    assert policy is not None and view.part is not None
-    own = [policy.roles[policy.role_numbers[name]].timeout for name in view.part.roles]
-    return min(filter(None, (state.limits.floor_timeout, state.patience_of(view.me), *own)))

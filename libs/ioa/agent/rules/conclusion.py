@@ -13,8 +13,9 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
 from ioa.protocol.setup.charter import PlannedTask
+from ioa.protocol.texts import shortened
 
-_MAX_TITLE_CHARS, _MAX_REASON_CHARS, _MAX_BRIEF_REASONS = 90, 300, 2
+_MAX_TITLE_BYTES, _MAX_REASON_BYTES, _MAX_BRIEF_REASONS = 90, 300, 2
 _MAX_LIST_LINES = 3
 """Maximum lines of an example, because the message for a rejected goal has at most eight lines."""
 _FORCED = {
@@ -83,8 +84,8 @@ def failure_of_leader(view: TurnView) -> str:
 
 
 def short_title(task_desc: str) -> str:
-    """Return the first line of a task, shortened after a word."""
-    return _shortened(task_desc[:1_000].strip().partition("\n")[0], _MAX_TITLE_CHARS)
+    """Return the first line of a task, shortened."""
+    return _line(task_desc.strip().partition("\n")[0], _MAX_TITLE_BYTES)
 
 
 def _planned(spec: TaskSpec) -> PlannedTask:
@@ -109,10 +110,8 @@ def _reason(item: PlanItem) -> str:
     if task.outcome is None:
         return f"{task.spec.assignee}: not finished"
     why = f"rejected: {task.rejected}" if task.rejected else task.conclusion or "no reason was given"
-    return f"{task.spec.assignee}: {_shortened(why, _MAX_REASON_CHARS)}"
+    return f"{task.spec.assignee}: {_line(why, _MAX_REASON_BYTES)}"
 
 
-def _shortened(text: str, chars: int) -> str:
-    """Return a text in one line, shortened after a word."""
-    line = " ".join(text.split())
-    return line if len(line) <= chars else f"{line[:chars].rsplit(' ', 1)[0]} …"
+def _line(text: str, most_bytes: int) -> str:
+    return shortened(" ".join(text.split()), most_bytes)
