@@ -225,14 +225,6 @@ def teammates(view: TurnView) -> tuple[Teammate, ...]:
     )
 
 
-def assignment_of(messages: Sequence[Message], spec: TaskSpec) -> Message | None:
-    """Return the message that assigned a task; None for a planned task, or if this member did not read it."""
-    for message in reversed(messages):
-        if isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in message.payload.tasks:
-            return message
-    return None
-
-
 def given_out(view: TurnView, spec: TaskSpec) -> GivenOut:
     """Return how a task was assigned; the owner assigns planned tasks.
 
@@ -240,9 +232,10 @@ def given_out(view: TurnView, spec: TaskSpec) -> GivenOut:
     """
     task = view.state.task(spec.task_id)
     asked_by, reason, at_once = (task.assigner if isinstance(task, OpenTask) else view.charter.owner), "", frozenset[TaskId]()
-    match assignment_of(view.messages, spec):
-        case Message(header=header, payload=SyncTaskAssignment() | AsyncTaskAssignment() as payload):
-            asked_by, reason, at_once = header.sender, payload.content, frozenset(one.task_id for one in payload.rejects)
+    for message in view.messages:
+        payload = message.payload
+        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in payload.tasks:
+            asked_by, reason, at_once = message.header.sender, payload.content, frozenset(one.task_id for one in payload.rejects)
     rejected = [
         record.rejected
         for record in view.tasks

@@ -16,12 +16,11 @@ import structlog
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.metrics import measured, retries
 from ioa.agent.send import until_answered
-from ioa.agent.team_formation import MissionTools, cast_needs
+from ioa.agent.team_formation import MissionTools, cast_needs, is_launched
 from ioa.concurrency import fail_after
 from ioa.errors import (
     BudgetSpentError,
     ConflictError,
-    ForbiddenError,
     IoaError,
     NoAgentError,
     NotFoundError,
@@ -143,12 +142,7 @@ class Leader:
         """Return True if a group was launched for the goal."""
         session, comm_id = self._session, led.goal.comm_id
         request = Sync(comm_id=comm_id, agent_id=self._me, after=_AFTER_ANY_LOG, ticket=led.ticket, session=session)
-        try:
-            return (await self._ports.network.sync(request)).head > 0
-        except NotFoundError:
-            return False
-        except ForbiddenError:
-            return True  # another agent has launched it
+        return await is_launched(self._ports.network, request)
 
     async def _open_group(self, led: _Leadership) -> None:
         try:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ioa.errors import ForbiddenError, NotFoundError
+from ioa.group.requests import Sync
 from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
 from ioa.protocol.agents.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.codec import validate
@@ -25,6 +27,16 @@ async def find_agents(network: AgentNetwork, search: Search) -> SearchResult:
     """Search for agents."""
     with live_spans.span("search", {"ioa.agent_id": search.by or "", "ioa.needs": len(search.needs)}):
         return await network.search(search)
+
+
+async def is_launched(network: AgentNetwork, request: Sync) -> bool:
+    """Return True if a group was launched, also by another agent; the request names the group and its reader."""
+    try:
+        return (await network.sync(request)).head > 0
+    except NotFoundError:
+        return False
+    except ForbiddenError:
+        return True
 
 
 def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str, budget: int | None) -> Search:

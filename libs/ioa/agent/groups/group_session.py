@@ -30,9 +30,6 @@ from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
 
-_UNKNOWN = 2**53
-"""A head after the end of every log: the log must be read, because an entry was dropped or the group has been silent."""
-
 _MAX_SILENCE_SECONDS = 300.0
 
 Duty = Callable[[], Awaitable[Accepted | None]]
@@ -62,8 +59,8 @@ class GroupSession:
         self._woken = asyncio.Event()
         self._is_over = False
         """True if the session has ended: later entries are ignored."""
-        self._head = 0
-        """Sequence up to which the log must be read."""
+        self._must_read = False
+        """True if the log must be read, because an entry was dropped, or after a silence or a request."""
         self._looked = asyncio.Event()
         """Set when the log was read next."""
         self._duties: dict[str, asyncio.Task[None]] = {}
@@ -85,15 +82,9 @@ class GroupSession:
             self._pushed[entry.previous_seq] = entry
             self._woken.set()
 
-    def catch_up(self, head: int) -> None:
-        """Read missed entries from the log, at least up to `head`. Entries that wait to be applied are not missed."""
-        if head > max([self.history.cursor, *(entry.seq for entry in self._pushed.values())]):
-            self._head = max(self._head, head)
-            self._woken.set()
-
     def look(self) -> asyncio.Event:
         """Request a read of the log; the event is set when new entries were applied."""
-        self._head = _UNKNOWN
+        self._must_read = True
         self._woken.set()
         return self._looked
 
@@ -139,7 +130,7 @@ class GroupSession:
         await self._until_woken()
         self._apply_pushed()
         looked, self._looked = self._looked, asyncio.Event()
-        if self._pushed or self._head > self.history.cursor:
+        if self._pushed or self._must_read:
             await self._read_log()
         looked.set()
 
@@ -151,7 +142,7 @@ class GroupSession:
             async with fail_after(next(self._pauses)):
                 await self._woken.wait()
         except TimeoutError:
-            self._head = _UNKNOWN
+            self._must_read = True
 
     def _apply_pushed(self) -> None:
         self._woken.clear()
@@ -167,7 +158,7 @@ class GroupSession:
         """Read missed entries from the log."""
         complete = False
         self._pushed.clear()
-        self._head = 0
+        self._must_read = False
         while not complete:
             page = await until_answered(self._member.read_log, self.history.cursor)
             for entry in page.entries:
@@ -211,8 +202,8 @@ class GroupSession:
     async def _fulfil(self, name: str, duty: Duty) -> None:
         """Run a duty and log its failure: the router's deadlines move the group on.
 
-        `SupersededError` ends the agent. The accepted entry arrives in the inbox with the reply and ends the duty. If the first
-        reply was lost, or nothing was accepted, the log is read.
+        `SupersededError` ends the agent. An accepted entry arrives in the inbox and ends the duty, or is read after a silence. If
+        nothing was accepted, the log is read at once.
         """
         try:
             accepted = await duty()
@@ -221,7 +212,8 @@ class GroupSession:
                 raise
             _log.exception("duty_failed", duty=name)
             return
-        self.catch_up(_UNKNOWN if accepted is None else accepted.seq)
+        if accepted is None:
+            self.look()
 
     async def _close(self) -> None:
         """Store and report the outcomes of the members, delete the group's data, and confirm the group's end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -69,13 +69,11 @@ class _Kept:
     Attributes:
         summary: The summary of the messages whose names `covers` contains.
         failed_at: Number of omitted messages at the last failed summary; 0 after a success.
-        stored: Names of the passages in the store.
     """
 
     summary: str = ""
     covers: frozenset[str] = frozenset()
     failed_at: int = 0
-    stored: set[str] = field(default_factory=set)
 
 
 class Memories:
@@ -105,7 +103,7 @@ class Memories:
         if memory.relevant is not None:
             said = [item for item in items if not item.is_decision]
             try:
-                parts.append(await self._recalled(view, kept, memory.relevant, said, shown))
+                parts.append(await self._recalled(view, memory.relevant, said, shown))
             except (IoaError, TimeoutError) as error:
                 _log.warning("not_recalled", turn=view.turn, error=reason_of(error))
         return replace(without(view, {item.name for item in hidden}), memory="\n\n".join(filter(None, parts)))
@@ -160,16 +158,13 @@ class Memories:
             raise ModelError("The model gave an empty summary.")
         return answer.text.strip()
 
-    async def _recalled(self, view: TurnView, kept: _Kept, most: int, said: Sequence[_Item], shown: Collection[str]) -> str:
+    async def _recalled(self, view: TurnView, most: int, said: Sequence[_Item], shown: Collection[str]) -> str:
         """Store new passages, and return those that fit the last message and the goal."""
         comm_id, owner = view.comm_id, _passage_owner(view.charter)
         words = f"{said[-1].text if said else ''}\n{view.goal}"
-        new = [Passage(comm_id, item.name, item.text) for item in said if item.name not in kept.stored]
-        names = {item.name for item in said}
+        passages, names = [Passage(comm_id, item.name, item.text) for item in said], {item.name for item in said}
         async with fail_after(RECALL_TIMEOUT.total_seconds()):
-            if new:
-                await self._store.remember(owner, new, self._clock.now())
-                kept.stored |= names
+            await self._store.remember(owner, passages, self._clock.now())
             found = await self._store.recall(owner, words, most, {(comm_id, name) for name in shown})
         lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in found if one.comm_id != comm_id or one.name in names]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""

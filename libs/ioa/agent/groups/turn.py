@@ -276,4 +276,3 @@ class Turn:
                 continue
             if isinstance(answer, Accepted):
                 pause = patience * _ASKED_AFTER
-                self.follower.catch_up(answer.seq)

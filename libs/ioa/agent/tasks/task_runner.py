@@ -28,7 +28,7 @@ from ioa.agent.tasks.subteam_brief import brief_of, files_of
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_lease import LeaseLostError, TaskLease
 from ioa.agent.tasks.worker_pool import Slot, WorkerPool
-from ioa.agent.team_formation import MissionTools
+from ioa.agent.team_formation import MissionTools, is_launched
 from ioa.agent.turn_view import TurnView
 from ioa.concurrency import beside, together
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
@@ -38,7 +38,7 @@ from ioa.group.state import OpenTask
 from ioa.ports.brain import TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
+from ioa.protocol.ids import AgentId, TaskId, task_id_of_turn
 from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.operation.trace import AGENT_ID, AGENT_NAME, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.protocol.setup.charter import ParentTask
@@ -108,8 +108,10 @@ class TaskRunner:
                     lease = TaskLease(member, task)
                     lease.meter.hear = member.call_listener(task_id=task.task_id)
                     async with beside(lease.keep()):
-                        if task.subgroup is not None and await _exists(member, task.subgroup):
-                            await _wait_until_cancelled()
+                        if task.subgroup is not None:  # the process that announced it may have died before the launch
+                            request = Sync(comm_id=task.subgroup, agent_id=member.me, session=member.session)
+                            if await until_answered(is_launched, member.ports.network, request):
+                                await _wait_until_cancelled()
                         result = await self._result(member, spec, lease)
                         fault_point("agent.task_finished")
                         await until_answered(member.ports.store.finish_task, *group, result)
@@ -220,15 +222,6 @@ class TaskRunner:
             task_conclusion=shortened(text, MAX_TEXT_BYTES),
             declined=is_declined,
         )
-
-
-async def _exists(member: Membership, subgroup: CommId) -> bool:
-    """Return True if an announced nested group was launched; the process that announced it may have died."""
-    request = Sync(comm_id=subgroup, agent_id=member.me, session=member.session)
-    try:
-        return bool((await until_answered(member.ports.network.sync, request)).entries)
-    except NotFoundError:
-        return False
 
 
 async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
