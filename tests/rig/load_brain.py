@@ -235,9 +235,8 @@ def _of_group(view: TurnView) -> _Situation:
     of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
     legal, is_forced = set(view.legal), view.state.forced is not None
     of_policy = view.offer, view.part is not None
-    return _Situation(
-        view.me, *of_state, read_conversation(view), view.tasks, others, legal, is_forced, view.instructions, *of_policy
-    )
+    heard = read_conversation(view.log, view.replies)
+    return _Situation(view.me, *of_state, heard, view.tasks, others, legal, is_forced, view.instructions, *of_policy)
 
 
 def _of_turn(view: TurnView) -> _Situation:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ioa.adopt.membership import Card, adopted
-from ioa.agent.conversation import with_results
 from ioa.agent.task_context import TaskContext
+from ioa.agent.view_text import with_results
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 

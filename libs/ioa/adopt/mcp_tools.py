@@ -10,8 +10,8 @@ from typing import Self, Unpack
 from ioa import react
 from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from ioa.adopt.membership import Card, failure
-from ioa.agent.conversation import with_results
 from ioa.agent.task_context import TaskContext
+from ioa.agent.view_text import with_results
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.ports.chat_model import Tool

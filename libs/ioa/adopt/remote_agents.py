@@ -14,8 +14,8 @@ import httpx
 
 from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, check_size, finished
 from ioa.adopt.membership import Card, failure
-from ioa.agent.conversation import with_results
 from ioa.agent.task_context import MAX_ARTIFACT_BYTES, TaskContext, check_names
+from ioa.agent.view_text import with_results
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, MissingExtraError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses

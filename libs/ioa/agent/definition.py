@@ -211,7 +211,7 @@ class AgentDefinition:
         """Return the function's arguments: the task with the results that it uses, or the task and the context."""
         if _arity(self.function) == 2:
             return task, context
-        from ioa.agent.conversation import with_results  # needed for a task only
+        from ioa.agent.view_text import with_results  # needed for a task only
 
         return (with_results(task, context),)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
+from ioa.agent.conversation import Heard, Teammate, read_conversation
 from ioa.agent.groups.answer_files import files_of_answer, named_files
 from ioa.agent.tasks.inquiry import INQUIRY_TIMEOUT, end_of_question
 from ioa.errors import InvalidInputError
@@ -127,17 +127,22 @@ class TurnView:
     @cached_property
     def conversation(self) -> tuple[Heard, ...]:
         """The messages, tasks and results so far, in order."""
-        return tuple([one for one in read_conversation(self) if one.kind != "decision"])
+        return tuple([one for one in read_conversation(self.log, self.replies) if one.kind != "decision"])
 
     @cached_property
     def decisions(self) -> tuple[Heard, ...]:
         """The decisions under a policy that this agent has read, in order."""
-        return tuple([one for one in read_conversation(self) if one.kind == "decision"])
+        return tuple([one for one in read_conversation(self.log, self.replies) if one.kind == "decision"])
 
     @cached_property
     def team(self) -> tuple[Teammate, ...]:
         """The other members."""
-        return teammates(self)
+        living, hearing = self.state.living(), self.state.hearing
+        return tuple(
+            Teammate(card.agent_id, card.description, tuple(card.examples), card.agent_id in living)
+            for card in self.charter.team_members
+            if card.agent_id != self.me and card.agent_id in hearing
+        )
 
     @property
     def votes(self) -> Votes | None:

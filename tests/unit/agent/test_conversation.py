@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.agent.conversation import told_of_part
 from ioa.agent.turn_view import TurnView
+from ioa.agent.view_text import told_of_part
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId
 from tests.unit.agent.stories import folded, message

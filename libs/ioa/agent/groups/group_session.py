@@ -188,7 +188,7 @@ class GroupSession:
         member, due = self._member, dict[str, Duty]()
         if member.me in member.state.floor:
             turn = member.state.turn
-            due[f"turn:{turn}"] = Turn(member, self._runner, self, self._meter, turn).take
+            due[f"turn:{turn}"] = Turn(member, self._runner, self.look, self._meter, turn).take
         for task in member.state.open_tasks:
             spec = self.history.spec(task.task_id)
             if task.assignee == member.me and spec is not None:

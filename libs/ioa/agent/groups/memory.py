@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ioa.adapters.sqlite_store import Passage
-from ioa.agent.conversation import Heard, heard_in, name_of_entry, said_last, without
+from ioa.agent.conversation import Heard, name_of_entry
 from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.agent.turn_view import TurnView
+from ioa.agent.view_text import heard_in, said_last, without
 from ioa.concurrency import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.foreign_text import defused, fenced

@@ -6,9 +6,8 @@ The brain is asked again with the reasons of each rejection; after the third one
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -46,9 +45,6 @@ from ioa.protocol.texts import shortened
 from ioa.telemetry import live_spans
 from ioa.telemetry.fault_points import fault_point
 
-if TYPE_CHECKING:
-    from ioa.agent.groups.group_session import GroupSession
-
 MAX_INVITES = 3
 """Maximum number of invitations within one turn."""
 
@@ -71,14 +67,14 @@ class Turn:
     Args:
         member: The member.
         runner: The agent's functions and tasks.
-        follower: Keeps the history up to date.
+        look: Request a read of the group's log; the event is set when new entries were applied.
         meter: Counts the cost of the member's decisions; what no message has reported is left for the next one.
         number: The number of the turn.
     """
 
     member: Membership
     runner: TaskRunner
-    follower: GroupSession
+    look: Callable[[], asyncio.Event]
     meter: Meter
     number: int
 
@@ -113,7 +109,7 @@ class Turn:
             self.member.report("message_rejected", turn=self.number, why=why, code=code)
             if message is not None:
                 self._count_rejected(message, code)
-            await self.follower.look().wait()
+            await self.look().wait()
         return await self._pass_on() if len(self._refusals) == MAX_REFUSALS else None
 
     async def _decided_message(self) -> Message | None:
@@ -174,7 +170,7 @@ class Turn:
         answer = await until_answered(network.invite, request)
         if not isinstance(answer, Accepted):
             raise InvalidInputError(answer.message)
-        await self.follower.look().wait()
+        await self.look().wait()
 
     async def _pass_on(self) -> Accepted | None:
         """Pass the floor with the reasons of the rejections; None if another member has it, or it cannot be passed."""

@@ -9,12 +9,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from ioa.agent.conversation import board_lines
 from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.metered_calls import tokens_of
 from ioa.agent.model.prompt_templates import below, cut, excerpt, fill, line_of
 from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
+from ioa.agent.view_text import board_lines
 from ioa.foreign_text import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.policy.hearing import hides

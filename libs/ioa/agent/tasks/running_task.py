@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ioa.agent.conversation import GivenOut
 from ioa.agent.groups.membership import Membership
 from ioa.agent.task_context import TaskContext, UpstreamResult
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, left_of
@@ -18,6 +17,7 @@ from ioa.agent.tasks.inquiry import Inquiry
 from ioa.agent.tasks.worker_pool import wait_aside
 from ioa.agent.team_formation import find_agents, search_for_others
 from ioa.agent.turn_view import TurnView
+from ioa.agent.view_text import GivenOut
 from ioa.errors import InvalidInputError
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected

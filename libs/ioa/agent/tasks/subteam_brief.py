@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.conversation import attributed, given_out, said_last, spoken
+from ioa.agent.view_text import attributed, given_out, said_last, spoken
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import MAX_ARTIFACTS, Message, TaskOutcome
 from ioa.protocol.setup.charter import MAX_BRIEF_CHARS

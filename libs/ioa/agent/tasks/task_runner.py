@@ -15,7 +15,6 @@ import structlog
 
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.brain_port import TaskView
-from ioa.agent.conversation import GivenOut, given_out, told_of_part
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_brain import FunctionBrain
 from ioa.agent.groups.membership import Membership
@@ -30,6 +29,7 @@ from ioa.agent.tasks.task_lease import LeaseLostError, TaskLease
 from ioa.agent.tasks.worker_pool import Slot, WorkerPool
 from ioa.agent.team_formation import MissionTools, is_launched
 from ioa.agent.turn_view import TurnView
+from ioa.agent.view_text import GivenOut, given_out, told_of_part
 from ioa.concurrency import beside, together
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted

@@ -1,51 +1,28 @@
-"""Rich output on a stream: no control code of foreign text reaches the terminal. And layouts that several commands share."""
+"""Layouts that several commands share: tables, rows, sizes and times."""
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ioa.cli.output.terminal import Terminal
 from ioa.client.documents import told
 from ioa.client.transcript import CONTROL_PLANE
-from ioa.foreign_text import shown
 from ioa.group.requests import GoalList, GroupList
 
 R = TypeVar("R")
 P = TypeVar("P", GoalList, GroupList)
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
-_PLAIN_WIDTH = 10_000
-"""Columns of tables where the output is no terminal: cells are not wrapped."""
 _PAGE = 200
 """Maximum number of rows of a request."""
-
-
-class ShowingConsole(Console):
-    """A console that writes no control codes of a text, but visible characters instead, and no links of a text."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Replace control codes of texts in rendered output."""
-        for text, style, control in super().render(renderable, options):
-            if control:
-                yield Segment(text, style, control)
-            else:
-                yield Segment(shown(text), style.update_link(None) if style and style.link else style)
-
-
-def create_console(stream: IO[str]) -> Console:
-    """Open a stream for rich output: coloured on a terminal, plain text without control codes elsewhere."""
-    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
-    return ShowingConsole(file=stream, width=width, highlight=False, emoji=False, markup=False)
 
 
 def create_table(

@@ -35,7 +35,7 @@ class Output:
     def console(self) -> Console:
         """The console that draws on the stream."""
         if self._console is None:
-            from ioa.cli.output.console import create_console
+            from ioa.cli.output.showing_console import create_console
 
             self._console = create_console(self._stream)
         return self._console

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskError
-from ioa.agent.conversation import GivenOut, Heard, given_out
+from ioa.agent.conversation import Heard
 from ioa.agent.model import Budget
 from ioa.agent.model.chat import ModelChat
 from ioa.agent.model.task import ask_model
 from ioa.agent.tasks.chat_question import ChatQuestion, Left
+from ioa.agent.view_text import GivenOut, given_out
 from ioa.errors import from_wire, row_of
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.ports.meter import Meter

@@ -18,11 +18,12 @@ from ioa import ChatMessage
 from ioa.adapters.openai.request_body import ChatRequest, chat_body
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.agent.brain_port import TaskView
-from ioa.agent.conversation import Heard, attributed
+from ioa.agent.conversation import Heard
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.task import messages_of, read
 from ioa.agent.tasks.subteam_brief import brief_of
 from ioa.agent.turn_view import TurnView
+from ioa.agent.view_text import attributed
 from ioa.foreign_text import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
