@@ -140,8 +140,6 @@ def _streamed_calls(*deltas: dict[str, object]) -> Line:
     [
         (_calling(_call(id="a")), 1),
         (_calling(_named("population", {"city": "Tarn"})), 1),
-        (_calling(_named("functions.population")), 1),
-        (_whole(None, "function_call", {"function_call": {"name": "population", "arguments": ARGUMENTS}}), 1),
         (_whole(f'<tool_call>\n{{"name": "population", "arguments": {ARGUMENTS}}}\n</tool_call>'), 1),
         (_whole(f'[TOOL_CALLS] [{{"name": "population", "arguments": {ARGUMENTS}}}]'), 1),
         (_whole(f'<think>x</think>I look. {{"tool": "population", "arguments": {ARGUMENTS}}}' * 2), 2),

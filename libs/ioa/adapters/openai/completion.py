@@ -25,7 +25,6 @@ _USAGE_TIMEOUT_S, _END_TIMEOUT_S = 2.0, 0.2
 _MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
 """Maximum bytes of a response: a base, and the size of an event for each token."""
 _MAX_QUOTED_BYTES = 200
-_BOM = b"\xef\xbb\xbf"
 _EVENT_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
 _THOUGHT = re.compile(r"<think>.*?</think>|\A\s*<think>.*", re.DOTALL)
 _END_OF_THOUGHT = "</think>"
@@ -33,7 +32,6 @@ _FINISHES: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tools",
-    "function_call": "tools",
     "content_filter": "filter",
 }
 
@@ -97,7 +95,7 @@ class CompletionReader:
         if self._bytes_left < 0:
             raise UnansweredError("its answer is too long")
         self._rest += piece
-        self._is_stream = self._is_stream or self._rest[:20].lstrip(_BOM + b" \r\n").startswith(_EVENT_FIELDS)
+        self._is_stream = self._is_stream or self._rest[:20].lstrip().startswith(_EVENT_FIELDS)
         if self._is_stream:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
@@ -105,7 +103,7 @@ class CompletionReader:
                     self._take_event(bytes(line[5:].strip()))
         elif piece.rstrip().endswith(b"}"):
             with suppress(ValueError):
-                if self._take_part(parse_json(self._rest.decode("utf-8-sig", "replace")), "message"):
+                if self._take_part(parse_json(self._rest.decode("utf-8", "replace")), "message"):
                     self._timeout = _END_TIMEOUT_S
 
     def _take_event(self, data: bytes) -> None:
@@ -137,8 +135,7 @@ class CompletionReader:
         if text := _text(message.get("content")) or _text(message.get("refusal")):
             self._text.append(text)
             self._report(text)
-        old_calls = [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
-        for one in _objects(message.get("tool_calls")) or old_calls:
+        for one in _objects(message.get("tool_calls")):
             call_id, index, function = _string(one.get("id")), one.get("index"), _object(one.get("function"))
             # A different id starts another call, also with the same index.
             same = [call for call in self._calls if call_id in ("", call["id"]) and index in (None, call["index"])]
@@ -164,9 +161,7 @@ class CompletionReader:
         text, finish = without_thoughts("".join(self._text)), _FINISHES.get(_string(self._finish), "other")
         names = {tool.name for tool in request.tools}
         calls = [
-            ToolCall(call["id"], _offered_name(call["name"], names), _well_formed(call["arguments"]) or "{}")
-            for call in self._calls
-            if call["name"]
+            ToolCall(call["id"], call["name"], _well_formed(call["arguments"]) or "{}") for call in self._calls if call["name"]
         ]
         if request.may_call and not calls and finish != "length" and (calls := _calls_in_text(text, names)):
             text = ""
@@ -204,17 +199,11 @@ def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
     """Return the calls that a model wrote as JSON: the name of a tool with `arguments` or `parameters`."""
     calls: list[ToolCall] = []
     for found in objects_in(text) if names else ():
-        name = _offered_name(_string(found.get("tool")) or _string(found.get("name")), names)
+        name = _string(found.get("tool")) or _string(found.get("name"))
         arguments = found.get("arguments", found.get("parameters"))
         if name in names and arguments is not None:
             calls.append(ToolCall("", name, _json(arguments)))
     return calls
-
-
-def _offered_name(name: str, names: Collection[str]) -> str:
-    """Return the tool's name without a namespace, such as `functions.`, that the model added."""
-    short = name.rpartition(".")[2]
-    return short if name not in names and short in names else name
 
 
 def _count(value: object) -> int:
