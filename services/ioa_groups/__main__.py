@@ -81,7 +81,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             unread=UnreadGoals(client),
         )
         parts = GroupParts(ports, settings, shares)
-        registry.listen_for_losses(parts.watch.notice)
+        registry.listen(parts.watch.notice)
         into_dead = into_dead_letters(stores.dead)
 
         async def take(delivery: Delivery) -> None:

@@ -35,7 +35,7 @@ class MembershipWatch:
         self._slots = asyncio.Semaphore(_CONCURRENT_AGENTS)
 
     def notice(self, agent_id: AgentId) -> None:
-        """Check an agent that is lost or has returned."""
+        """Check an agent that may be lost or have returned."""
         self._due.add(agent_id)
         self._wake.set()
 

@@ -30,17 +30,12 @@ class NatsRegistryView:
         self._judge = LeaseJudge(lease)
         self._renewals: dict[AgentId, bytes] = {}
         self._listeners: list[Callable[[AgentId], None]] = []
-        self._loss_listeners: list[Callable[[AgentId], None]] = []
         self.cards_ready = asyncio.Event()
         self.leases_ready = asyncio.Event()
 
     def listen(self, changed: Callable[[AgentId], None]) -> None:
-        """Call `changed` with each agent whose card changed, or that went online or offline."""
+        """Call `changed` with each agent whose card changed, or that went online or offline, or is lost."""
         self._listeners.append(changed)
-
-    def listen_for_losses(self, changed: Callable[[AgentId], None]) -> None:
-        """Call `changed` with each agent that is lost, or online again."""
-        self._loss_listeners.append(changed)
 
     async def whole(self) -> None:
         """Return once both buckets have been read."""
@@ -115,12 +110,7 @@ class NatsRegistryView:
         return Sign(change.at, leaves=change.value is None)
 
     def _announce(self, changes: Iterable[StandingChange]) -> None:
-        for change in changes:
-            if Standing.ONLINE in (change.before, change.after):
-                self._notify((change.agent_id,))
-            if change.after is not Standing.AWAY:
-                for listener in self._loss_listeners:
-                    listener(change.agent_id)
+        self._notify(change.agent_id for change in changes)
 
     def _store(self, values: Mapping[str, bytes | None]) -> None:
         """Replace cards, or remove them where the value is None. A card whose new value cannot be read stays."""
