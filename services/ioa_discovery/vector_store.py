@@ -1,6 +1,6 @@
 """File of card vectors, so that a restart of discovery computes no vector again.
 
-An SQLite file. It is a cache: a damaged file is replaced by an empty one, and a vector that cannot be read is computed.
+An SQLite file. It is a cache: a vector that cannot be read is computed.
 """
 
 from __future__ import annotations
@@ -81,12 +81,6 @@ def _open(file: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(file, check_same_thread=False)
     try:
         connection.executescript(_SCHEMA)
-    except sqlite3.OperationalError as error:  # the disk is full, or another process opens the file: not a reason to delete it
-        _log.warning("vectors_file_unusable", error=str(error))
-    except sqlite3.DatabaseError as error:
-        _log.warning("vectors_file_replaced", error=str(error))
-        connection.close()
-        for part in ("", "-wal", "-shm"):
-            file.with_name(file.name + part).unlink(missing_ok=True)
-        return _open(file)
+    except sqlite3.Error as error:
+        _log.warning("vectors_file_unusable", error=str(error), hint=f"Remove {file} if it is damaged.")
     return connection

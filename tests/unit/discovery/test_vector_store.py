@@ -64,10 +64,10 @@ async def test_full_file_loses_the_oldest_vectors(file: Path) -> None:
     assert await encoded(file, ["seven", "three", "one"]) == ["one"]
 
 
-async def test_damaged_file_is_replaced(file: Path) -> None:
-    """A file that is no database is replaced by an empty one."""
+async def test_damaged_file_costs_no_vector(file: Path) -> None:
+    """With a file that is no database, texts are embedded each time."""
     _write_garbage(file)
-    assert await encoded(file, ["one"], ["one"]) == ["one"]
+    assert await encoded(file, ["one"], ["one"]) == ["one", "one"]
 
 
 async def test_unreadable_pages_cost_no_vector(file: Path) -> None:
