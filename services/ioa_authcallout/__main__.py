@@ -29,7 +29,6 @@ SETTINGS = CalloutSettings
 
 async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
-    settings.check()
     seed = await asyncio.to_thread(settings.signing_seed)
     await asyncio.to_thread(_read_names, settings)
     issuer = settings.callout_issuer

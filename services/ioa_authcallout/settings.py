@@ -15,10 +15,10 @@ class CalloutSettings(ProcessSettings):
     """Settings of the auth callout, in addition to those of every process."""
 
     callout_issuer: str = Field(
-        default="", description="issuer of the tokens (`iss`): the URL of an OpenID Connect provider, unless JWKS is set"
+        min_length=1, description="issuer of the tokens (`iss`): the URL of an OpenID Connect provider, unless JWKS is set"
     )
     callout_jwks: Path | None = Field(default=None, description="file with the issuer's public keys, instead of its URL")
-    callout_audience: str = Field(default="", description="audience of the tokens (`aud`)")
+    callout_audience: str = Field(min_length=1, description="audience of the tokens (`aud`)")
     callout_claim: str = Field(default="ioa", description="claim that contains role and name of the holder")
     callout_keys: Path = Field(
         default=Path("callout"),
@@ -27,18 +27,6 @@ class CalloutSettings(ProcessSettings):
     callout_roster: Path = Field(
         default=Path("roster.json"), description="roster of the system; tokens cannot have the names in it"
     )
-
-    def check(self) -> None:
-        """Check that issuer and audience are set.
-
-        Raises:
-            InvalidInputError: One is missing.
-        """
-        if not self.callout_issuer or not self.callout_audience:
-            raise InvalidInputError(
-                "Issuer or audience of the tokens is not set.",
-                hint="Set IOA_CALLOUT_ISSUER and IOA_CALLOUT_AUDIENCE as the tokens say them.",
-            )
 
     def asked(self) -> NatsSettings:
         """Return the settings of the connection on which nats-server sends its requests."""

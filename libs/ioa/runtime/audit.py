@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import structlog
 
+from ioa.adapters.nats.requests.service import Handler
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.concurrency import beside
 from ioa.errors import Fault, IoaError, UnavailableError, row_of
@@ -26,9 +27,6 @@ MAX_LINES = 5_000
 _FLUSH_SECONDS, _FLUSHES_PER_WINDOW = 1.0, 60
 
 _log = structlog.get_logger(__name__)
-
-
-Handler = Callable[[str, bytes], Awaitable[bytes]]
 
 
 class AuditLog:

@@ -182,8 +182,7 @@ class Stream:
     async def _read_one(self, **request: object) -> StreamMessage | None:
         data = to_json(request)
         with unavailable_unless_answered(self._what):
-            send = self.client.request
-            answer = await retry_without_responders(lambda: send(READS + self.name, data, timeout=_PAGE_TIMEOUT_SECONDS))
+            answer = await self.client.request(READS + self.name, data, timeout=_PAGE_TIMEOUT_SECONDS)
             status = (answer.headers or {}).get(Header.STATUS)
             if status not in (None, _NO_MESSAGE):
                 raise APIError(description=f"a direct get was answered with {status}")

@@ -331,13 +331,10 @@ class _LastingClient(Client):
         else:
             reply.set_result(message)
 
-    async def until_connected(self) -> bool:
-        """Wait while disconnected; return whether it was. Return at once if the client is closed."""
-        was_away = False
+    async def until_connected(self) -> None:
+        """Wait while disconnected. Return at once if the client is closed."""
         while not (self.is_connected or self.is_closed):
-            was_away = True
             await self._back.wait()
-        return was_away
 
     def _wake_waiting(self) -> None:
         self._back.set()
@@ -477,10 +474,10 @@ class _LastingClient(Client):
             self._wake_waiting()
 
 
-async def until_connected(client: Client) -> bool:
-    """Wait while a connection of `open_connection` is disconnected; return whether it was."""
+async def until_connected(client: Client) -> None:
+    """Wait while a connection of `open_connection` is disconnected."""
     assert isinstance(client, _LastingClient), "made by open_connection"
-    return await client.until_connected()
+    await client.until_connected()
 
 
 async def until_refused(client: Client, lasting: timedelta) -> None:
