@@ -74,7 +74,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
                 )
                 consumers = follow_webhooks(connection, dead, webhooks.note_end, webhooks.deliver)
                 async with (
-                    beside(keyring.follow(), traces.keep(), consumers, webhooks.follow_questions()),
+                    beside(keyring.follow(), traces.keep(), consumers, webhooks.follow_items()),
                     open_server(create_app(gateway, settings.hosts(port)), listening),
                 ):
                     _log.info("http_served", port=port)

@@ -258,7 +258,7 @@ class EventStreams:
             changed, known = items ^ known, items
             for follower in feed.followers:
                 caller = follower.caller
-                concerns = [caller.answers_for(one.person) if one.person else one.user == caller.user for one in changed]
+                concerns = [caller.answers_for(one.person) if one.person else one.goal.user == caller.user for one in changed]
                 if any(concerns) and _WAITING not in follower.events:
                     follower.events.append(_WAITING)
                     follower.news.set()

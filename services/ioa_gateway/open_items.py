@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ioa.client.documents import open_questions
 from ioa.client.waiting import people_in
 from ioa.group.state import GroupState
-from ioa.protocol.ids import LOCAL, UserId
+from ioa.protocol.ids import GoalName
 from ioa.protocol.teams.team_file import person_of
 
 
@@ -16,17 +16,17 @@ class OpenItem(NamedTuple):
 
     Attributes:
         item: Reference for the answer.
-        user: User of the goal.
+        goal: The goal.
         person: Name of the person; empty for a question to the user.
     """
 
     item: str
-    user: UserId
+    goal: GoalName
     person: str = ""
 
 
 def open_items(state: GroupState) -> frozenset[OpenItem]:
     """Return the open turns and questions of a group."""
-    user, turn = state.user or LOCAL, f"{state.comm_id}.{state.turn}"
-    turns = [OpenItem(turn, user, person_of(person)) for person in people_in(state) if person in state.floor]
-    return frozenset([*turns, *(OpenItem(question.item, user) for question in open_questions(state))])
+    turn = f"{state.comm_id}.{state.turn}"
+    turns = [OpenItem(turn, state.name, person_of(person)) for person in people_in(state) if person in state.floor]
+    return frozenset([*turns, *(OpenItem(question.item, state.name) for question in open_questions(state))])

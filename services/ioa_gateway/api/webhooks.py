@@ -93,7 +93,7 @@ async def prepare_webhook(call: ApiCall, order: WebhookOrder, webhook_id: Webhoo
         "labels": {**order.labels, **caller.labels},
         "secret": written_secret(call.draw(32)),
         "created_at": call.keyring.now(),
-        "since": await call.hooks.ends(),
+        "after": await call.hooks.last_result(),
         "push": push,
     }
     hook = validate(Webhook, made)

@@ -1,9 +1,9 @@
 """Queues the messages of webhooks, and delivers them: signed, and retried for a day, each by any replica.
 
-All replicas share durable consumers of results and of queued notices. Log entries are read, page by page, only while a webhook
-requests questions: the replica that replaces the stored position first has processed the page. A notice that two replicas queue is
-stored once. A notice that was not delivered is delivered again after 1, 5, 25 s and so on. The intervals follow from its age since
-storage, so that they do not depend on which replicas were running.
+All replicas share durable consumers of results and of queued notices. Open questions and turns of people are read from the list of
+open groups while a webhook requests them; a replica that starts queues the notices of all of them. A notice that two replicas queue
+within two minutes is stored once. A notice that was not delivered is delivered again after 1, 5, 25 s and so on. The intervals
+follow from its age since storage, so that they do not depend on which replicas were running.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
+from ioa.client.waiting import open_groups
 from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters
-from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import GoalResult, bears, decode_result
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.protocol.operation.webhooks import HookEvent, Notice, Webhook, WebhookId, signature_of
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_items import open_items
+from ioa_gateway.open_items import OpenItem, open_items
 from ioa_gateway.webhooks.http_post import HttpPost
 
 TRIED_FOR = timedelta(days=1)
@@ -73,51 +73,38 @@ class WebhookService:
     now: Callable[[], datetime]
     ended: Callable[[GoalResult], None]
     _running: Counter[WebhookId] = field(default_factory=Counter)
+    _noted: set[tuple[WebhookId, OpenItem]] = field(default_factory=set)
 
     async def note_end(self, delivery: Delivery) -> None:
         """Queue the notices of a result."""
         result = decode_result(delivery.data)
-        hooks = [hook for hook in await self._hooks(HookEvent.ENDED) if delivery.seq > hook.since.results]
+        hooks = [hook for hook in await self._hooks(HookEvent.ENDED) if delivery.seq > hook.after]
         for hook in await self._concerned(hooks, result.name):
             await queue_notice(self.store, hook, HookEvent.ENDED, result.name, result.finished_at)
         if self.now() - delivery.stored_at < _TRACED_FOR:
             self.ended(result)
 
-    async def follow_questions(self) -> None:
-        """Queue the notices of new questions and turns of people, until cancelled."""
+    async def follow_items(self) -> None:
+        """Queue the notices of open questions and turns of people, until cancelled."""
         while True:
-            has_more = False
             try:
-                has_more = await self._read_entries()
+                await self._note_items()
             except IoaError as error:
                 _log.warning("webhooks_delayed", error=error.message)
-            if not has_more:
-                await asyncio.sleep(_READ_EVERY.total_seconds())
+            await asyncio.sleep(_READ_EVERY.total_seconds())
 
-    async def _read_entries(self) -> bool:
-        """Process the next page of entries; return whether more may follow."""
+    async def _note_items(self) -> None:
+        """Queue the notices of open items that this replica has not queued. Each other replica queues the same notices."""
         if not (hooks := await self._hooks(HookEvent.ASKED)):
-            return False
-        position, revision = await self.store.position()
-        after = max(position, min(hook.since.log for hook in hooks))
-        entries, last = await self.store.entries(after)
-        hooks = await self._hooks(HookEvent.ASKED)  # also those made while the page was read
-        for stored in entries:
-            await self._note_questions(stored, hooks)
-        return last > after and await self.store.move(last, revision)
-
-    async def _note_questions(self, stored: StoredEntry, hooks: Sequence[Webhook]) -> None:
-        """Queue the notices of an entry if its group has a new open item."""
-        state = stored.entry.state
-        items = open_items(state)
-        hooks = [hook for hook in hooks if items and stored.seq > hook.since.log]
-        concerned = await self._concerned(hooks, state.name)
-        if not concerned:
             return
-        before = await self.client.group_entries(state.comm_id, before=stored.seq, limit=1)
-        if items - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
-            for hook in concerned:
-                await queue_notice(self.store, hook, HookEvent.ASKED, state.name, stored.entry.event.at, stored.seq)
+        noted = set[tuple[WebhookId, OpenItem]]()
+        items = [item async for group in open_groups(self.client) for item in open_items(group.state)]
+        for item in items:
+            for hook in await self._concerned(hooks, item.goal):
+                noted.add((hook.webhook_id, item))
+                if (hook.webhook_id, item) not in self._noted:
+                    await queue_notice(self.store, hook, HookEvent.ASKED, item.goal, self.now(), item.item)
+        self._noted = noted
 
     async def _hooks(self, event: HookEvent) -> Sequence[Webhook]:
         """Read the webhooks of an event, and remove those whose key is gone."""
@@ -180,14 +167,15 @@ class WebhookService:
             pushes = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushes")
             body: bytes | None = await pushes.notification(self.client, hook.push, notice, caller)
             return body
-        data: dict[str, Any] = {name: getattr(notice, name) for name in ("user", "goal_id", "comm_id")}
+        name = GoalName(notice.user, notice.goal_id)
+        data: dict[str, Any] = {**name._asdict(), "comm_id": name.comm_id}
         if notice.event is HookEvent.ENDED:
-            result = await self.client.result(GoalName(notice.user, notice.goal_id))
+            result = await self.client.result(name)
             if result is None and age < _NEW:
                 raise NotYetError("The result is not known here yet.")
             data["result"] = None if result is None else told(ResultDocument.of(result))
         else:
-            data["seq"] = notice.seq
+            data["item"] = notice.item
         message = {"type": f"goal.{notice.event}", "timestamp": notice.at.isoformat().replace("+00:00", "Z"), "data": data}
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -218,20 +206,19 @@ def again_after(age: timedelta) -> timedelta:
     return min(4 * age + _SOON, max(TRIED_FOR - age, _SOON))
 
 
-async def queue_notice(store: NatsWebhooks, hook: Webhook, event: HookEvent, goal: GoalName, at: datetime, seq: int = 0) -> None:
+async def queue_notice(store: NatsWebhooks, hook: Webhook, event: HookEvent, goal: GoalName, at: datetime, item: str = "") -> None:
     """Queue a notice of a goal for a webhook, or drop it if too many messages of the webhook wait.
 
-    `seq` is the sequence of the entry that asks; 0 for an end.
+    `item` is the reference of the open item; empty for an end.
     """
     notice = Notice(
         webhook_id=hook.webhook_id,
-        message_id=f"{goal.goal_id}-{event}-{seq}" if seq else f"{goal.goal_id}-{event}",
+        message_id="-".join(filter(None, (goal.goal_id, event, item))),
         event=event,
         at=at,
         user=goal.user,
         goal_id=goal.goal_id,
-        comm_id=goal.comm_id,
-        seq=seq,
+        item=item,
     )
     if not await store.queue(notice):
         posts.labels("refused").inc()

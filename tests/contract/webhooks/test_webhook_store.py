@@ -7,9 +7,9 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.streams.topology import HOOKS
-from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.operation.api_keys import KeyId
-from ioa.protocol.operation.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
+from ioa.protocol.operation.webhooks import HookEvent, Notice, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
 
 
@@ -28,7 +28,7 @@ def _hook(webhook_id: str, url: str = "https://example.com/hook") -> Webhook:
         events=("ended",),
         secret=written_secret(b"secret"),
         created_at=NEW_YEAR,
-        since=StreamEnds(results=0, log=0),
+        after=0,
     )
 
 
@@ -40,7 +40,6 @@ def _notice(webhook_id: str, number: int) -> Notice:
         at=NEW_YEAR,
         user=LOCAL,
         goal_id=GoalId(f"goal-{number}"),
-        comm_id=CommId("room"),
     )
 
 
@@ -57,7 +56,7 @@ async def test_webhooks_are_kept_until_they_are_removed(store: NatsWebhooks) -> 
 
 async def test_notice_is_queued_once(store: NatsWebhooks, client: Client) -> None:
     """Nothing has ended at first; whoever queues the same thing again is told that it waits."""
-    assert await store.ends() == StreamEnds(results=0, log=0)
+    assert await store.last_result() == 0
     assert [await store.queue(_notice("one", 1)) for _ in range(2)] == [True, True]
     assert (await client.jetstream().stream_info(HOOKS)).state.messages == 1
 

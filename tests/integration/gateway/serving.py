@@ -96,7 +96,7 @@ class Door:
     async def notices(self) -> list[Notice]:
         """Return the notices that wait in the queue of webhooks."""
         state = (await self._js.stream_info(HOOKS)).state
-        numbers = range(state.first_seq, state.last_seq + 1)
+        numbers = range(max(1, state.first_seq), state.last_seq + 1)
         return [decode(Notice, (await self._js.get_msg(HOOKS, number)).data or b"") for number in numbers]
 
 

@@ -19,9 +19,9 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.ssrf import is_public
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.codec import encode, validate
-from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.operation.api_keys import KeyId
-from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, StreamEnds, Webhook, WebhookId, written_secret
+from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.api.webhooks import WebhookOrder
 from ioa_gateway.caller import Caller
@@ -175,7 +175,7 @@ class _Deliveries:
             events=("ended",),
             secret=written_secret(b"secret"),
             created_at=NEW_YEAR - before,
-            since=StreamEnds(results=0, log=0),
+            after=0,
             push=push,
         )
         await self.store.put(self._webhook_id, hook)
@@ -190,7 +190,6 @@ class _Deliveries:
             at=NEW_YEAR,
             user=LOCAL,
             goal_id=GoalId("g"),
-            comm_id=CommId("room"),
         )
         delivery = Delivery(f"ioa.v1.hook.{self._webhook_id}", encode(notice), {}, 1, "IOA_HOOKS/1", NEW_YEAR - age)
         await self._service.deliver(delivery)

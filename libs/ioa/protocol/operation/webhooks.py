@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NewType
 from pydantic import Field
 
 from ioa.protocol.goals import Labels
-from ioa.protocol.ids import IS_TOKEN, CommIdField, GoalIdField, GoalName, UserIdField
+from ioa.protocol.ids import IS_TOKEN, GoalIdField, GoalName, UserIdField
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.operation.api_keys import KeyIdField
 
@@ -34,13 +34,6 @@ class HookEvent(StrEnum):
     """A goal has ended; sent with its result."""
     ASKED = "asked"
     """A group of a goal asks its user or a person."""
-
-
-class StreamEnds(Model):
-    """The last sequences of results and logs."""
-
-    results: int
-    log: int
 
 
 class PushTarget(Model):
@@ -70,7 +63,7 @@ class Webhook(Model):
         events: The events that it sends.
         goal_id: The goal; None for all goals of the user with the labels.
         secret: The key of signatures.
-        since: Only later results and entries are reported.
+        after: The sequence of a result; only later results are reported.
         push: An A2A client created it; requests use that protocol, until its task has ended.
     """
 
@@ -83,7 +76,7 @@ class Webhook(Model):
     labels: Labels = Field(default_factory=dict)
     secret: Annotated[str, Field(repr=False)]
     created_at: Time
-    since: StreamEnds
+    after: int
     push: Annotated[PushTarget | None, OMITTED_IF_EMPTY] = None
 
     def is_of(self, goal: GoalName) -> bool:
@@ -96,8 +89,7 @@ class Notice(Model):
 
     Attributes:
         message_id: The same for each attempt, and for each webhook that is informed of the event.
-        comm_id: The goal's group, or its nested group that asks.
-        seq: Sequence of the entry that asks; 0 for an end.
+        item: The open item, as a reference for the answer; empty for an end.
     """
 
     webhook_id: WebhookIdField
@@ -106,8 +98,7 @@ class Notice(Model):
     at: Time
     user: UserIdField
     goal_id: GoalIdField
-    comm_id: CommIdField
-    seq: int = 0
+    item: str = ""
 
 
 def written_secret(drawn: bytes) -> str:

@@ -22,7 +22,6 @@ from ioa.adapters.nats.streams.topology import (
     CARDS,
     DELIVERING,
     FILES,
-    GATEWAY,
     GOAL_RECORDS,
     HOOKS,
     LEASES,
@@ -31,7 +30,6 @@ from ioa.adapters.nats.streams.topology import (
     NOTIFYING,
     OPEN,
     OUTCOMES,
-    POSITION,
     RESULTS,
     SESSIONS,
     STREAMS,
@@ -142,18 +140,17 @@ def of_user(user: UserId) -> Permissions:
 def of_gateway() -> Permissions:
     """Return the permissions of the gateway: requests of every user, reads of all goals, and its own stores.
 
-    It enforces the scopes of keys itself. It reads results and logs for webhooks.
+    It enforces the scopes of keys itself. It reads results for webhooks.
     """
-    any_user, own = of_user(UserId("*")), (*map(stream_of, (API_KEYS, WEBHOOKS, GATEWAY)),)
+    any_user, own = of_user(UserId("*")), (*map(stream_of, (API_KEYS, WEBHOOKS)),)
     publish = (
         *any_user.publish,
         f"{subjects.ROOT}.reader.*.>",
-        *(f"{READS}{stream}" for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), *own)),
+        *(f"{READS}{stream}" for stream in (RESULTS, stream_of(GOAL_RECORDS), *own)),
         *(f"{_API}.STREAM.MSG.GET.{stream}" for stream in own),
         *(subject_of(API_KEYS, key) for key in ("once.*", "out.*", "cookie")),
         subject_of(WEBHOOKS, "*"),
         f"{_API}.STREAM.PURGE.{stream_of(WEBHOOKS)}",
-        subject_of(GATEWAY, POSITION),
         subjects.ANY_HOOK,
         subjects.dead(DeadReason.WEBHOOK),
         *(f"{_API}.CONSUMER.MSG.NEXT.{queue}" for queue in _GATEWAY_QUEUES),

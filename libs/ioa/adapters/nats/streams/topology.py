@@ -29,14 +29,12 @@ LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES, AUDIT, HOOKS = "IOA_OUTCOMES", "IOA_AUDIT", "IOA_HOOKS"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
-API_KEYS, TEAMS, WEBHOOKS, GATEWAY = "IOA_API_KEYS", "IOA_TEAMS", "IOA_WEBHOOKS", "IOA_GATEWAY"
+API_KEYS, TEAMS, WEBHOOKS = "IOA_API_KEYS", "IOA_TEAMS", "IOA_WEBHOOKS"
 FILES = "IOA_FILES"
 FORMAT_KEY, FORMAT = "ioa-format", "1"
 """Name and value of the format number in the metadata of each stream."""
 BEAT = "registry.beat"
 """Key in the bucket of leases with which the registry shows that it runs. No agent's id contains a dot."""
-POSITION = "position"
-"""Key in the bucket of gateways of the position in the log up to which webhooks were informed."""
 
 INTAKE, ROUTERS, ANY_AGENT, NOTIFYING, DELIVERING = "intake", "routers", "any", "webhooks", "hooks"
 
@@ -73,7 +71,7 @@ def subject_of(bucket: str, key: str) -> str:
     return f"$KV.{bucket}.{key}"
 
 
-_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS, TEAMS, WEBHOOKS, GATEWAY)
+_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS, TEAMS, WEBHOOKS)
 STREAMS = (
     *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
     *(stream_of(bucket) for bucket in _BUCKETS),
