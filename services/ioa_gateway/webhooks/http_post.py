@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,13 +10,11 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ioa.adapters.ssrf import PORTS, OutsideTransport, addresses_of, lead_outside
+from ioa.adapters.ssrf import PORTS, OutsideTransport, resolve_public
 from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 
 WITHIN = timedelta(seconds=10)
-_NO_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
-"""Errors of a lookup for a name that does not exist, or has no address."""
 _INSIDE_HINT = "IOA_WEBHOOKS_INSIDE=true allows it."
 
 
@@ -35,22 +31,19 @@ class HttpPost:
     inside: bool
 
     async def check(self, url: str) -> None:
-        """Check that a valid URL may be posted to. If no name server answers, the first post decides.
+        """Check that a valid URL may be posted to.
 
         Raises:
-            InvalidInputError: Its name does not exist, or it leads to an address that is not allowed.
+            InvalidInputError: Its name cannot be resolved, or it leads to an address that is not allowed.
         """
+        if self.inside:
+            return
         parts = urlsplit(url)
-        host = parts.hostname or ""
         try:
             async with fail_after(WITHIN.total_seconds()):
-                addresses = await asyncio.to_thread(addresses_of, host, parts.port or PORTS[parts.scheme])
-        except (UnicodeError, OSError) as error:
-            if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
-                raise InvalidInputError(f"The name {host} of the URL does not exist.", hint="Check its spelling.") from None
-            return  # also after a timeout
-        if not self.inside and not lead_outside(addresses):
-            raise InvalidInputError(f"{host} is in a private network or on this machine.", hint=_INSIDE_HINT)
+                await resolve_public(parts.hostname or "", parts.port or PORTS[parts.scheme], _INSIDE_HINT)
+        except (TimeoutError, UnavailableError):
+            raise InvalidInputError(f"The name {parts.hostname} cannot be resolved.", hint="Check its spelling.") from None
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         """Post JSON, and return the status; the body of the response is not read.

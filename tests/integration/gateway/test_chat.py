@@ -130,7 +130,7 @@ async def test_question_of_a_goal_is_the_answer_and_the_next_message_answers_it(
     ("parameter", "value"),
     [
         ("response_format", {"type": "json_object"}),
-        ("response_format", {"type": "json_schema", "json_schema": {"name": "count", "schema": {"type": "object"}}}),
+        ("response_format", {"type": "json_schema"}),
         ("tool_choice", "required"),
         ("tool_choice", {"type": "function", "function": {"name": "f"}}),
         ("stop", ["."]),
