@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
+from ioa.adapters.nats.delivery.delivery import NatsInboxes
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.system_clock import RandomIds
 from ioa.group.events import EncodedEntry
@@ -31,7 +32,7 @@ Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 _LEASE = timedelta(hours=1)
 
 
-class PushedInboxes:
+class PushedInboxes(NatsInboxes):
     """Pushes that go to whoever listens now."""
 
     def __init__(self) -> None:

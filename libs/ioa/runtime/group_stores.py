@@ -18,8 +18,6 @@ from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.concurrency import beside
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import Timers
-from ioa.ports.group_log import GroupLog
 from ioa.runtime.audit import AuditLog, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.ledger import GroupLedger
@@ -32,10 +30,10 @@ class GroupStores:
 
     clock: Clock
     audit: AuditLog
-    log: GroupLog
+    log: NatsGroupLog
     ledger: GroupLedger
     goals: NatsGoalRecords
-    timers: Timers
+    timers: NatsTimers
     open_groups: NatsOpenGroups
     memberships: NatsMemberships
     sessions: NatsSessions
