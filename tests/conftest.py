@@ -27,16 +27,12 @@ from tests.rig.nats_accounts import SharedNats, open_shared_nats
 from tests.rig.ports import held_ports
 
 # No deadline: on a busy machine it finds the machine, not the code. Every run repeats the same examples, so that a failure is the
-# change's; IOA_TEST_EXPLORE=1 looks for new ones.
+# change's.
 settings.register_profile("steady", deadline=None, print_blob=True, derandomize=True)
-settings.register_profile("explore", deadline=None, print_blob=True)
-if os.environ.get("IOA_TEST_EXPLORE"):
-    settings.load_profile("explore")
-else:
-    settings.load_profile("steady")
-    # Hypothesis mixes into its examples the constants of all our modules that happen to be imported: a selection of tests would
-    # have other examples than all of them. There is no setting for that.
-    pytest.MonkeyPatch().setattr(providers, "is_local_module_file", lambda path: False)
+settings.load_profile("steady")
+# Hypothesis mixes into its examples the constants of all our modules that happen to be imported: a selection of tests would
+# have other examples than all of them. There is no setting for that.
+pytest.MonkeyPatch().setattr(providers, "is_local_module_file", lambda path: False)
 
 # The tracebacks that structlog draws by default hold the loop for tens of milliseconds each.
 structlog.configure(

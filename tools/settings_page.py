@@ -97,17 +97,6 @@ SECTIONS = (
         ),
     ),
     MODELS,
-    Section(
-        "Tests and benchmarks",
-        known_settings.TESTS,
-        (),
-        (
-            Setting("IOA_TEST_EXPLORE", "any text", "", "tests that make up their cases make up new ones"),
-            Setting("IOA_TEST_SEED", "number", "`2024`", "which inputs the tests of goals make up"),
-            Setting("IOA_TEST_QDRANT_URL", "URL", "", "a Qdrant server that discovery's tests ask too"),
-            Setting("IOA_TEST_VALUES", "paths with commas between", "", "files of values for `make e2e-k8s`"),
-        ),
-    ),
 )
 
 _INTRO = """\

@@ -40,7 +40,7 @@ def _open_index(settings: DiscoverySettings, embedder: Embedder) -> AbstractAsyn
     from ioa_discovery.qdrant_index import open_qdrant_index
 
     return open_qdrant_index(
-        settings.qdrant_url, model_id=embedder.model_id, dimension=embedder.dimension, api_key=settings.qdrant_key()
+        settings.qdrant_url, model_id=embedder.model_id, dimension=embedder.dimension, api_key=settings.qdrant_api_key
     )
 
 

@@ -73,7 +73,7 @@ async def helm(*arguments: str) -> str:
 async def apply_chart(*settings: str, beside: Sequence[str] = ()) -> None:
     """Install or upgrade the release with the test's values, and those files of values `beside`; wait until everything is ready."""
     own = [_VALUES / name for name in ("values.yaml", *beside)]
-    files = [*own, *(Path(path) for path in os.environ.get("IOA_TEST_VALUES", "").split(",") if path)]
+    files = [*own, *(Path(path) for path in os.environ.get("E2E_VALUES", "").split(",") if path)]
     values = [part for path in files for part in ("--values", str(path))]
     sets = [part for setting in settings for part in ("--set", setting)]
     sets += [part for path in _LOAD for part in ("--set-file", f"extraObjects[0].data.{path.stem}\\.py={path}")]

@@ -71,7 +71,6 @@ class RuntimeOptions:
     Attributes:
         files: Folder for the files of running tasks.
         drain: How long running tasks may go on after a stop.
-        task_timeout: Timeout of a task's function whose author set none.
         keep: How long passages of ended groups are kept in the agent's memory.
         takeover: How long to request an id that is in use: its holder may have been killed, and its lease may expire soon.
         reform_after: Pause before a team is formed again because a member is offline; the pause grows.
@@ -83,7 +82,6 @@ class RuntimeOptions:
     tasks_at_once: int = 4
     goals_at_once: int = 8
     drain: timedelta = timedelta(seconds=5)
-    task_timeout: timedelta | None = None
     keep: timedelta = timedelta(days=1)
     takeover: timedelta = timedelta(seconds=15)
     reform_after: timedelta = timedelta(seconds=1)
@@ -112,7 +110,7 @@ class AgentRuntime:
         self._network, self._store = ports.network, ports.store
         self._proof = ""
         """Shows the registry that this is the memory of the process that holds the id."""
-        self._runner = TaskRunner(agent, card.agent_id, ports, slots=options.tasks_at_once, timeout=options.task_timeout)
+        self._runner = TaskRunner(agent, card.agent_id, ports, slots=options.tasks_at_once)
         self._leader = Leader(card, ports, session.session, options.reform_after)
         self._group: asyncio.TaskGroup
         self._is_online = self._is_registered = False

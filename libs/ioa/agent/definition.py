@@ -123,7 +123,7 @@ class AgentDefinition:
         Args:
             function: The function, which is returned unchanged.
             timeout: Maximum run time, as in `@agent.task(timeout=timedelta(minutes=5))`; then the function is cancelled and the
-                task fails. Default: `IOA_TASK_TIMEOUT`.
+                task fails. Default: no timeout.
 
         Raises:
             InvalidInputError: The function has other parameters, or is the second one; or the timeout is 0.

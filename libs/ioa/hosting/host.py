@@ -148,8 +148,6 @@ def runtime_options(settings: WorkerSettings) -> RuntimeOptions:
         settings.tasks_at_once,
         settings.goals_at_once,
         settings.drain,
-        task_timeout=settings.task_timeout,
-        keep=settings.agent_keep,
     )
 
 

@@ -20,14 +20,6 @@ class WorkerSettings(ProcessSettings):
     drain: timedelta = Field(default=timedelta(seconds=5), description="how long running tasks may go on after SIGTERM")
     tasks_at_once: int = Field(default=4, ge=1, description="how many tasks an agent runs at the same time")
     goals_at_once: int = Field(default=8, ge=1, description="how many goals an agent forms teams for at the same time")
-    task_timeout: timedelta | None = Field(
-        default=None,
-        gt=timedelta(0),
-        description="timeout of a task without one of its own; no timeout by default",
-    )
-    agent_keep: timedelta = Field(
-        default=timedelta(days=1), ge=timedelta(0), description="how long an agent remembers messages of groups that have ended"
-    )
 
     sandbox: Literal["bwrap", "none"] = Field(
         default="bwrap", description="how agents confine untrusted code; `none` if the machine or the pod confines them"

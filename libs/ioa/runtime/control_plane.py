@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from ioa.adapters.nats.requests.rate_limit import RateLimit
 from ioa.adapters.nats.requests.service import DEFAULT_RATE, ServiceLimits
-from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
+from ioa.adapters.nats.streams.topology import GOALS_OPEN, Shares, Topology
 from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
@@ -35,7 +35,6 @@ class ControlPlaneSettings(ProcessSettings):
     renew_every: timedelta = _duration("how often an agent renews its lease", seconds=3)
     floor_timeout: timedelta = _duration("how long a member may have the floor without speaking", seconds=60)
     task_lease: timedelta = _duration("how long a task may go without a report before it is suspect", seconds=30)
-    pause_timeout: timedelta = _duration("how long a pause may last while tasks run", minutes=10)
     conclusion_timeout: timedelta = _duration("how long the member that has to conclude may be silent", seconds=60)
     model_patience: timedelta = _duration(
         "how long the language models of all members may be away before their group ends", minutes=5
@@ -56,7 +55,6 @@ class ControlPlaneSettings(ProcessSettings):
     )
     keep_agents: timedelta = _duration("time after which an agent that does not return is removed", days=90)
     audit_keep: timedelta = _duration("time after which a line of the audit log is removed", days=90)
-    audit_lines: int = Field(default=200_000, ge=1_000, description="maximum lines of the audit log, each of at most 1 KiB")
     rate: float = Field(
         default=DEFAULT_RATE.per_second,
         gt=0,
@@ -65,11 +63,6 @@ class ControlPlaneSettings(ProcessSettings):
     burst: int = Field(default=DEFAULT_RATE.burst, ge=1, description="requests of one caller to one service at once, after a pause")
     quota_goals: int = Field(
         default=GOALS_OPEN, ge=1, description="maximum open goals per user; further goals wait until an open goal ends"
-    )
-    quota_goals_waiting: int = Field(
-        default=GOALS_WAITING,
-        ge=1,
-        description="maximum waiting goals per user, without an addressee and per addressee; further goals are rejected",
     )
     quota_group_tasks: int = Field(
         default=DEFAULT_GROUP_LIMITS.tasks, ge=1, description="maximum tasks that one group assigns in total"
@@ -114,9 +107,7 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings) -> A
         keep=settings.keep,
         store_bytes=settings.store_bytes,
         audit_keep=settings.audit_keep,
-        audit_lines=settings.audit_lines,
         goals_open=settings.quota_goals,
-        goals_waiting=settings.quota_goals_waiting,
     )
     keeper = TopologyKeeper(client, topology)
     with readiness.needs("JetStream", keeper.is_complete), at_renewal(client, keeper.check_soon):

@@ -29,9 +29,9 @@ class ProcessSettings(Model):
     nats_credentials: str | None = Field(default=None, description="path of a .creds file")
     nats_seed: str | None = Field(default=None, description="an nkey seed or the path of its file, see `ioa credentials`")
     nats_token: str | None = Field(
-        default=None, description="a token of the operator's identity provider, for a process without a key"
+        default=None,
+        description="a token of the operator's identity provider, or the path of its file, which is read for each connection",
     )
-    nats_token_file: Path | None = Field(default=None, description="a file with that token, read for each connection")
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
     nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
@@ -50,7 +50,7 @@ class ProcessSettings(Model):
     @property
     def has_own_key(self) -> bool:
         """Whether the process has its own key for NATS."""
-        return any(one is not None for one in (self.nats_seed, self.nats_credentials, self.nats_token, self.nats_token_file))
+        return any(one is not None for one in (self.nats_seed, self.nats_credentials, self.nats_token))
 
     @property
     def stops_within(self) -> timedelta | None:
@@ -68,7 +68,7 @@ class ProcessSettings(Model):
             certificate=self.nats_certificate,
             key=self.nats_key,
             data=self.data,
-            token=self.nats_token_file or self.nats_token,
+            token=self.nats_token,
         )
 
 

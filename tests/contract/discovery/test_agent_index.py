@@ -20,7 +20,7 @@ from ioa_discovery.exact_index import MAX_AGENTS, ExactIndex
 from ioa_discovery.qdrant_index import MEMORY, collection_name, open_qdrant_index
 from ioa_discovery.terms import document_terms, query_terms
 
-SERVER = os.environ.get("IOA_TEST_QDRANT_URL", "")
+SERVER = os.environ.get("QDRANT_URL", "")
 # The client's local mode computes on the event loop.
 ENGINES = ["exact", pytest.param("client", marks=pytest.mark.blocks_loop), *(["server"] if SERVER else [])]
 DIMENSION = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -25,10 +24,8 @@ _START_SECONDS = 90
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Inputs that no agent was written for; `IOA_TEST_SEED` names another world."""
-    seed = int(os.environ.get("IOA_TEST_SEED", "2024"))
-    print(f"IOA_TEST_SEED={seed}")
-    return create_world(seed, tmp_path_factory.mktemp("world"))
+    """Inputs that no agent was written for."""
+    return create_world(2024, tmp_path_factory.mktemp("world"))
 
 
 @contextmanager

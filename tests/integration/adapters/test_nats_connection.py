@@ -366,7 +366,7 @@ async def test_next_credentials_of_the_same_holder_are_used_and_those_of_another
 ) -> None:
     """A client reads its credentials for each connection. With the third ones, of another holder, it cannot read its replies."""
     shown, port, renewed = tmp_path / "shown", None, asyncio.Event()
-    settings = NatsSettings("", "stays", seed=str(shown)) if kind == "seed" else NatsSettings("", "stays", token=shown)
+    settings = NatsSettings("", "stays", seed=str(shown)) if kind == "seed" else NatsSettings("", "stays", token=str(shown))
 
     async def stay(settings: NatsSettings) -> None:
         async with open_connection(settings) as client:

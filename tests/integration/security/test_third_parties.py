@@ -60,7 +60,7 @@ class House:
 
     def by_token(self, token: str | Path) -> NatsSettings:
         """How somebody connects who has a token."""
-        return NatsSettings(self.secured.server.url, "guest", token=token)
+        return NatsSettings(self.secured.server.url, "guest", token=str(token))
 
     async def is_refused(self, token: str) -> None:
         """See that a token does not let in, without a client that asks again."""

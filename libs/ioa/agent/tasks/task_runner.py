@@ -64,7 +64,6 @@ class TaskRunner:
         me: Its id.
         ports: Its memory and model.
         slots: Tasks that run at once.
-        timeout: Timeout of a task function whose author set none.
 
     Attributes:
         functions: The author's functions that decide messages.
@@ -77,10 +76,9 @@ class TaskRunner:
         ports: AgentPorts,
         *,
         slots: int,
-        timeout: timedelta | None = None,
     ) -> None:
         self._agent = agent
-        self._timeout = agent.timeout or timeout
+        self._timeout = agent.timeout
         self._workers, self._speakers = (WorkerPool(me, count) for count in (slots, _SPEAKING_FUNCTIONS))
         self.functions = FunctionBrain(agent, ports, self._speakers)
 

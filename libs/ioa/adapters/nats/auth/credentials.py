@@ -22,6 +22,7 @@ from ioa.protocol.subjects import inbox_prefix_of
 _MAX_TOKEN_CHARS = 7_500
 """Longest token, in characters. HTTP servers accept at most 8 kB of headers, so that providers issue shorter tokens."""
 _DIGEST_CHARS = 40
+_JSON_IN_BASE64 = "eyJ"
 
 
 class Credentials(NamedTuple):
@@ -33,10 +34,10 @@ class Credentials(NamedTuple):
     inbox_prefix: bytes = DEFAULT_INBOX_PREFIX
 
 
-def read_credentials(seed: str | None, token: str | Path | None, password: str | None) -> Credentials:
+def read_credentials(seed: str | None, token: str | None, password: str | None) -> Credentials:
     """Read credentials, of which seed and token are given as text or path, or raise `InvalidInputError`."""
     if seed is not None and token is not None:
-        raise InvalidInputError("A seed and a token are set.", hint="Set either IOA_NATS_SEED or IOA_NATS_TOKEN_FILE.")
+        raise InvalidInputError("A seed and a token are set.", hint="Set either IOA_NATS_SEED or IOA_NATS_TOKEN.")
     if seed is not None:
         key = read_key(seed)
         return Credentials(seed=key.seed, inbox_prefix=inbox_prefix_of(key.inbox_owner).encode())
@@ -47,17 +48,21 @@ def read_credentials(seed: str | None, token: str | Path | None, password: str |
         claims = claims_of(text)
         owner = inbox_owner(str(claims["iss"]), str(claims["sub"]))
     except (ValueError, KeyError, TypeError):
-        hint = "Check IOA_NATS_TOKEN or IOA_NATS_TOKEN_FILE."
-        raise InvalidInputError("The token for NATS is no JWT with an issuer and a subject.", hint=hint) from None
+        raise InvalidInputError(
+            "The token for NATS is no JWT with an issuer and a subject.", hint="Check IOA_NATS_TOKEN."
+        ) from None
     return Credentials(token=text, inbox_prefix=inbox_prefix_of(owner).encode())
 
 
-def _read_token(given: str | Path) -> str:
+def _read_token(given: str) -> str:
+    """Return a token, which begins like each JSON object in base64, or the content of its file. No error shows the text."""
     try:
-        token = (given if isinstance(given, str) else given.read_text(encoding="ascii")).strip()
-    except (OSError, UnicodeDecodeError) as error:
+        token = (given if given.startswith(_JSON_IN_BASE64) else Path(given).read_text(encoding="ascii")).strip()
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not ASCII"
-        raise InvalidInputError(f"The token in {given} cannot be read: {why}.", hint="IOA_NATS_TOKEN_FILE names it.") from None
+        raise InvalidInputError(
+            f"The file of the token for NATS cannot be read: {why}.", hint="IOA_NATS_TOKEN is a JWT, or the path of its file."
+        ) from None
     if len(token) > _MAX_TOKEN_CHARS:
         raise InvalidInputError(
             f"The token for NATS has {len(token):,} characters; nats-server accepts at most {_MAX_TOKEN_CHARS:,}.",

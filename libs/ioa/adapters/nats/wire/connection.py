@@ -56,7 +56,7 @@ _NONCE_BYTES = 8
 _REFUSED, _FULL = "authorization violation", "connections exceeded"
 """Errors of the server before it ends a connection, in lower case: unknown credentials, and the limit of the server or account."""
 _REFUSED_HINT = (
-    "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
+    "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN the token;"
     " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. Otherwise the key may be expired or revoked: ask"
     " the operator (`ioa credentials list`)."
 )
@@ -102,7 +102,7 @@ class NatsSettings:
     certificate: str | None = None
     key: str | None = None
     data: Path | None = None
-    token: str | Path | None = None
+    token: str | None = None
 
     def read_credentials(self) -> Credentials:
         """Read the credentials; without any, the password of a system on this machine, which it changes at each start."""
