@@ -47,7 +47,8 @@ from ioa_registry.removal import AgentRemover
 from tests.rig.memory_delivery import MemoryInboxes
 from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue
 from tests.rig.memory_services import MemoryServices
-from tests.unit.group.scenario import card, charter, limits
+from tests.unit.group.scenario import card, charter, launched_under, limits
+from tests.unit.group.test_policy import policy_of
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 GOAL = GoalId("goal-1")
@@ -150,6 +151,16 @@ class Plane(MemoryServices[FoundAgents]):
         await self.join(*agents)
         await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout, repetition=repetition)
         return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL, ticket=TICKET))).state
+
+    async def open_led(self, *nodes: Mapping[str, Any], **top: Any) -> None:
+        """Open a group of Ada, Bob and Eve, who play a, b and c under a policy of these nodes; Ada owns it."""
+        agents = (ADA, BOB, EVE)
+        story = launched_under(policy_of(*nodes, **top), dict(zip("abc", [[one] for one in agents], strict=True)), *agents)
+        await self.join(*agents)
+        launch, opened = self.begin(ROOM, *agents), story.log[0]
+        assert isinstance(opened, GroupLaunched)
+        led = {"policy": opened.charter.policy, "cast": opened.charter.cast, "limits": opened.charter.limits}
+        await self.ledgers[0].record(ROOM, launch.model_copy(update={"charter": launch.charter.model_copy(update=led)}))
 
     def cast(self, team: Mapping[str, Any], found: Mapping[str, Sequence[str]], owner: str) -> Mapping[str, Sequence[AgentId]]:
         """Cast the roles of a team file with the registered agents and those that its leader has found."""
