@@ -21,7 +21,7 @@ from pydantic import AnyUrl, BaseModel, Field
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ioa.client.questions import question_in_words
+from ioa.client.questions import parse_item, question_in_words
 from ioa.client.seat import PersonReply
 from ioa.concurrency import fail_after
 from ioa.distribution import installed_version
@@ -190,8 +190,7 @@ async def post(
     """Send the answer of a person whom you asked. The same answer again has no further effect."""
     call = _call(context, KeyScope.GOALS_READ, KeyScope.GOALS_WRITE if seat is None else KeyScope.SEATS)
     name = await call.goal(None, goal_id)
-    if item.partition(".")[0] != name.comm_id:
-        raise InvalidInputError(f"This goal has no item {item!r}.", hint="Pass the `item` that wait returned.")
+    await _check_item(call, name, item)
     if seat is None:
         await call.client.answer(item, choose or text)
     else:
@@ -262,6 +261,12 @@ async def _read_goal(call: ApiCall, name: GoalName) -> CallerStatus:
         raise InvalidInputError(rejected.content) from None
 
 
+async def _check_item(call: ApiCall, name: GoalName, item: str) -> None:
+    """Raise `InvalidInputError` unless an item belongs to a group of a goal."""
+    if (await call.group(parse_item(item)[0])).state.name != name:
+        raise InvalidInputError(f"This goal has no item {item!r}.", hint="Pass the `item` that wait returned.")
+
+
 async def _wait_or_elicit(
     context: Context, call: ApiCall, name: GoalName, seconds: float, after: int
 ) -> GoalProgress | mcp_types.InputRequiredResult:
@@ -269,6 +274,8 @@ async def _wait_or_elicit(
     has_declined = False
     for item, response in (context.input_responses or {}).items():
         if isinstance(response, mcp_types.ElicitResult) and response.action == "accept":
+            call.caller.check(KeyScope.GOALS_WRITE)
+            await _check_item(call, name, item)
             await call.client.answer(item, str((response.content or {}).get("answer", "")))
         else:
             has_declined = True

@@ -226,8 +226,10 @@ async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.
         assert (await client.call_tool("post", posted)).is_error
 
 
-async def test_question_to_the_user_is_answered_by_http_and_mcp(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
-    """Each question is listed and answered once."""
+async def test_question_to_the_user_is_answered_by_http_and_mcp(
+    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members
+) -> None:
+    """Each question is listed and answered once; a key that only reads answers none."""
     await plane.client.submit(order())
     await members.launch()
     path = f"/groups/{ROOM}/answer"
@@ -249,5 +251,11 @@ async def test_question_to_the_user_is_answered_by_http_and_mcp(plane: Plane, ht
         assert (asks["seat"], asks["options"]) == (None, ["yes", "no"])
         assert (await called(client, "post", goal_id=GOAL, item=asks["item"], choose="yes"))["asks"] == []
         assert (await client.call_tool("post", {"goal_id": GOAL, "item": "other.2", "text": "yes"})).is_error
+        item = f"{ROOM}.{await ask('Three?')}"
+    await door.keys.put(key("reader", Scope.GOALS_READ))
+    async with speaking(http, bearer("reader")) as client:
+        accepted: Any = {item: ElicitResult(action="accept", content={"answer": "yes"})}
+        refused = await client.call_tool("wait", {"goal_id": GOAL, "seconds": 0}, input_responses=accepted)
+        assert (refused.is_error, "goals:write" in str(refused.content)) == (True, True)
     said = (await http.get(f"/goals/{GOAL}/entries")).json()["entries"]
     assert [one["body"]["answer"] for one in said if one["type"] == "question_answered"] == ["yes"] * 2
