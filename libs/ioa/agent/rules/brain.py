@@ -6,7 +6,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items, example_of
 from ioa.agent.rules.list_plan import ListItem, parse_list
 from ioa.agent.rules.matching import build_team, match_agents
-from ioa.agent.rules.turns import next_utterance
+from ioa.agent.rules.progress import next_utterance
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.state import Gathering

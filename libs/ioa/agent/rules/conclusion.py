@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
-from ioa.agent.rules.progress import PlanItem, plan_progress
+from ioa.agent.rules.progress import PlanItem, one_line, plan_progress, short_title
 from ioa.agent.turn_view import TurnView
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
 from ioa.protocol.setup.charter import PlannedTask
-from ioa.protocol.texts import shortened
 
-_MAX_TITLE_BYTES, _MAX_REASON_BYTES, _MAX_BRIEF_REASONS = 90, 300, 2
+_MAX_REASON_BYTES, _MAX_BRIEF_REASONS = 300, 2
 _MAX_LIST_LINES = 3
 """Maximum lines of an example, because the message for a rejected goal has at most eight lines."""
 _FORCED = {
@@ -83,11 +82,6 @@ def failure_of_leader(view: TurnView) -> str:
     return f"{owner}, which leads the group, failed: {last.content or 'it gave no usable message.'}"
 
 
-def short_title(task_desc: str) -> str:
-    """Return the first line of a task, shortened."""
-    return _line(task_desc.strip().partition("\n")[0], _MAX_TITLE_BYTES)
-
-
 def _planned(spec: TaskSpec) -> PlannedTask:
     return PlannedTask(task_id=spec.task_id, assignee=spec.assignee, task_desc=spec.task_abstract or spec.task_desc)
 
@@ -110,8 +104,4 @@ def _reason(item: PlanItem) -> str:
     if task.outcome is None:
         return f"{task.spec.assignee}: not finished"
     why = f"rejected: {task.rejected}" if task.rejected else task.conclusion or "no reason was given"
-    return f"{task.spec.assignee}: {_line(why, _MAX_REASON_BYTES)}"
-
-
-def _line(text: str, most_bytes: int) -> str:
-    return shortened(" ".join(text.split()), most_bytes)
+    return f"{task.spec.assignee}: {one_line(why, _MAX_REASON_BYTES)}"

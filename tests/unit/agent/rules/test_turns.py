@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioa.agent.rules.turns import next_utterance
+from ioa.agent.rules.progress import next_utterance
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.ports.brain import TaskRecord
