@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ INSTRUCTIONS_TIMEOUT = timedelta(seconds=5)
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True)
 class FunctionBrain:
     """Decides the messages of an agent whose author registered a speaker; the agent's other brain forms its teams.
 
@@ -42,20 +43,19 @@ class FunctionBrain:
         workers: Runs the functions, apart from tasks, so that tasks do not delay the agent's turns.
     """
 
-    def __init__(self, agent: AgentDefinition, ports: AgentPorts, workers: WorkerPool) -> None:
-        self._agent = agent
-        self._memories = Memories(ports)
-        self._workers = workers
+    agent: AgentDefinition
+    ports: AgentPorts
+    workers: WorkerPool
 
     @property
     def speaks(self) -> bool:
         """True if the author's function decides the agent's messages."""
-        return self._agent.speaker is not None
+        return self.agent.speaker is not None
 
     async def prepare(self, view: TurnView, files: GroupFiles) -> TurnView:
         """Add the agent's memory and instructions to a view, and the goal's files if a function reads it."""
-        view = await self._memories.remembered(view)
-        write = self._agent.instructions
+        view = await Memories(self.ports).remembered(view)
+        write = self.agent.instructions
         if self.speaks or callable(write):
             view = replace(view, inputs=await until_answered(files.fetch, view.charter.inputs))
         if not callable(write):
@@ -106,8 +106,8 @@ class FunctionBrain:
         return said
 
     async def _call_speaker(self, view: TurnView) -> Said:
-        assert self._agent.speaker is not None
-        said = await self._call(self._agent.speaker, view, None)
+        assert self.agent.speaker is not None
+        said = await self._call(self.agent.speaker, view, None)
         view.meter.decided_by = DecidedBy(kind="function")
         if not isinstance(said, Said):
             raise InvalidInputError(
@@ -118,5 +118,5 @@ class FunctionBrain:
 
     async def _call(self, function: Callable[[TurnView], Any], view: TurnView, within: timedelta | None) -> Any:
         """Call a function of the author in a slot, for which it waits at most half of its time."""
-        async with self._workers.slot((within or view.state.limits.floor_timeout) / 2, view.charter.user) as slot:
+        async with self.workers.slot((within or view.state.limits.floor_timeout) / 2, view.charter.user) as slot:
             return await slot.call(function, (view,), within)

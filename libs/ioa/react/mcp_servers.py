@@ -19,13 +19,11 @@ from typing import Any
 
 from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from ioa.agent.task_context import TaskContext
-from ioa.errors import InvalidInputError
 from ioa.foreign_text import defused
 from ioa.ports.chat_model import Tool
 from ioa.protocol.goals import plain_file_name
 from ioa.react.tools import MAX_NAME_CHARS, Guard, ReactTool, parse_arguments
 
-MAX_TOOLS = 32
 _MAX_DESCRIPTION_CHARS = 1_000
 """Maximum length of the description of a tool in a prompt."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -49,7 +47,7 @@ def mcp(
     env: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Mcp:
-    """Give an agent the tools of an MCP server, as `<server>__<tool>`, at most 32; it needs the extra `mcp`.
+    """Give an agent the tools of an MCP server, as `<server>__<tool>`; it needs the extra `mcp`.
 
     The server is connected when the agent starts, and again by a call that finds the connection lost. Files that a tool returns,
     such as pictures, are attached to the task's result.
@@ -72,7 +70,7 @@ async def open_servers(tools: Sequence[ReactTool | Mcp]) -> AsyncIterator[list[R
     """Connect the servers among the tools, and return all tools in their order.
 
     Raises:
-        InvalidInputError: A server lacks an allowed tool, or has too many tools.
+        InvalidInputError: A server lacks an allowed tool.
         MissingExtraError: The extra is not installed.
         UnavailableError: A server cannot be reached.
     """
@@ -98,11 +96,6 @@ async def attach_files(files: Sequence[tuple[str, bytes, str]], tool: str, ctx: 
 
 def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
     chosen = server.tools if wanted.allow is None else [server.find_tool(name) for name in sorted(wanted.allow)]
-    if len(chosen) > MAX_TOOLS:
-        raise InvalidInputError(
-            f"The MCP server {wanted.address.shown} has {len(chosen)} tools, and a model is offered {MAX_TOOLS} at most.",
-            hint="Choose some: mcp(…, allow=[…]).",
-        )
     return [_as_tool(wanted.name or server.name or wanted.address.shown, tool, server, wanted.guards) for tool in chosen]
 
 

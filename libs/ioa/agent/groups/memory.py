@@ -29,9 +29,7 @@ from ioa.protocol.setup.charter import Charter
 from ioa.protocol.texts import shortened
 
 if TYPE_CHECKING:
-    from ioa.adapters.sqlite_store import SqliteStore
     from ioa.agent.agent_ports import AgentPorts
-    from ioa.agent.model.chat import ModelChat
 
 SUMMARY_TIMEOUT = timedelta(seconds=30)
 """Timeout of a summary; a third of the floor's time if that is less."""
@@ -77,17 +75,11 @@ class _Kept:
     failed_at: int = 0
 
 
+@dataclass(frozen=True)
 class Memories:
-    """Memory of one agent in its groups.
+    """Memory of one agent in its groups; `ports` has the store, the clock, and the model that writes summaries."""
 
-    Args:
-        ports: The store, the clock, and the model that writes summaries.
-    """
-
-    def __init__(self, ports: AgentPorts) -> None:
-        self._store: SqliteStore = ports.store
-        self._clock = ports.clock
-        self._chat: ModelChat | None = ports.chat
+    ports: AgentPorts
 
     async def remembered(self, view: TurnView) -> TurnView:
         """Return a view without messages that the agent's part hides, and with the agent's memory of them."""
@@ -133,7 +125,7 @@ class Memories:
             TimeoutError: The model is too slow.
             IoaError: As `ModelChat.ask`.
         """
-        if self._chat is None:
+        if self.ports.chat is None:
             raise ModelError("The agent has no language model that can write a summary.")
         from ioa.agent.model.prompt_templates import fill  # needed with a model only
 
@@ -154,7 +146,7 @@ class Memories:
         if not isinstance(stage, Ended) and stage.until is not None and view.at is not None:
             timeout = min(timeout, (stage.until - view.at) / 3)
         async with fail_after(timeout.total_seconds()):
-            answer = await self._chat.ask(question, meter, left, purpose="remember")
+            answer = await self.ports.chat.ask(question, meter, left, purpose="remember")
         if not answer.text.strip():
             raise ModelError("The model gave an empty summary.")
         return answer.text.strip()
@@ -165,8 +157,8 @@ class Memories:
         words = f"{said[-1].text if said else ''}\n{view.goal}"
         passages, names = [Passage(comm_id, item.name, item.text) for item in said], {item.name for item in said}
         async with fail_after(RECALL_TIMEOUT.total_seconds()):
-            await self._store.remember(owner, passages, self._clock.now())
-            found = await self._store.recall(owner, words, most, {(comm_id, name) for name in shown})
+            await self.ports.store.remember(owner, passages, self.ports.clock.now())
+            found = await self.ports.store.recall(owner, words, most, {(comm_id, name) for name in shown})
         lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in found if one.comm_id != comm_id or one.name in names]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
 

@@ -278,12 +278,10 @@ def _spec(task_id: TaskId, task: AssignedTask, uses: Sequence[str]) -> TaskSpec:
 def _ids(tasks: Sequence[AssignedTask], view: TurnView) -> list[TaskId]:
     """Make ids from the turn, so that a retry makes the same: of the names if they are free, otherwise of the group's count."""
     state, ids = view.state, list[TaskId]()
-    named = {task_id_of_turn(state.turn, task.name) for task in tasks if is_token(task.name)}
     numbers = (task_id_of_turn(state.turn, str(number)) for number in count(state.tasks_given + 1))
     for task in tasks:
         wished = task_id_of_turn(state.turn, task.name) if is_token(task.name) else None
-        if wished is not None and wished not in ids and state.task(wished) is None:
-            ids.append(wished)
-        else:
-            ids.append(next(number for number in numbers if number not in named))
+        if wished is None or wished in ids or state.task(wished) is not None:
+            wished = next(number for number in numbers if number not in ids)
+        ids.append(wished)
     return ids

@@ -18,8 +18,8 @@ from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import NOTHING
 
-_REPORTED_AFTER, _REPORTED_AFTER_IN_LINE = 1 / 3, 2 / 3
-"""Shares of the lease after which a running task, and a task that waits for a slot, is reported again."""
+_REPORTED_AFTER = 1 / 3
+"""Share of the lease after which a task is reported again."""
 _LOOK_SECONDS, _NEWS_SECONDS = 0.25, 1.0
 """How often progress is looked for, and least time between two reports."""
 _MAX_NEWS_BYTES = 4_000
@@ -45,7 +45,7 @@ class TaskLease:
         self.meter = Meter(task.spent)
 
     async def keep(self) -> None:
-        """Report at once, then three times per lease, less often before the task runs, and soon after progress or a draft.
+        """Report at once, then three times per lease, and soon after progress or a draft.
 
         Raises:
             LeaseLostError: The group has closed the task.
@@ -85,7 +85,7 @@ class TaskLease:
             return max(min(_NEWS_SECONDS, self._lease * _REPORTED_AFTER), seconds_to_wait(error))
         if isinstance(answer, Rejected) and answer.code in _LOST:
             raise LeaseLostError(answer.message)
-        return self._lease * (_REPORTED_AFTER_IN_LINE if self.running is None else _REPORTED_AFTER)
+        return self._lease * _REPORTED_AFTER
 
 
 def _end_of(draft: str) -> str:

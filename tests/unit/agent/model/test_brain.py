@@ -117,7 +117,7 @@ async def test_task_ids_are_made_of_the_turn_and_of_names_or_numbers() -> None:
     ann, _ = brain(*[assigned(*[given("bob", "add up", name=name) for name in names])] * 2)
     said = await ann.speak(group.view(ANN))
     assert isinstance(said, SyncTaskAssignment) and said == await ann.speak(group.view(ANN))
-    assert [task.task_id for task in said.tasks] == ["t1-sum", "t1-1", "t1-3", "t1-4", "t1-2", "t1-bar-chart"]
+    assert [task.task_id for task in said.tasks] == ["t1-sum", "t1-1", "t1-2", "t1-3", "t1-4", "t1-bar-chart"]
     later = await said_by(with_open_task(group), assigned(given("carl", "draw"), mode="go_on"))
     assert isinstance(later, AsyncTaskAssignment) and later.tasks[0].task_id == "t2-2"
 
