@@ -11,11 +11,11 @@ from datetime import datetime
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.events import Entry, Said
 from ioa.group.requests import no_group
 from ioa.group.state import ClosedTask, GroupState
+from ioa.ports.group_log import GroupLog
 from ioa.protocol.agents.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
@@ -32,7 +32,7 @@ class Assessor:
 
     def __init__(
         self,
-        log: NatsGroupLog,
+        log: GroupLog,
         view: NatsRegistryView,
         outcomes: NatsOutcomes,
         sessions: NatsSessions,

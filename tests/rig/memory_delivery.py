@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsProgress, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery.delivery import NatsProgress
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
@@ -33,8 +33,8 @@ class MemoryAuditSink(NatsAuditSink):
         self.lines[key] = line
 
 
-class MemoryTimers(NatsTimers):
-    """Timers for unit tests. False in this: nothing fires by itself; a test takes what is due and brings it to a router."""
+class MemoryTimers:
+    """`Timers` for unit tests. False in this: nothing fires by itself; a test takes what is due and brings it to a router."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -68,8 +68,8 @@ class MemoryTimers(NatsTimers):
         return [comm_id for _, (comm_id, _) in due]
 
 
-class MemoryInboxes(NatsInboxes):
-    """Inboxes for unit tests. False in this: nothing that is pushed is ever lost."""
+class MemoryInboxes:
+    """`Inboxes` for unit tests. False in this: nothing that is pushed is ever lost."""
 
     def __init__(self) -> None:
         self._pushed: dict[AgentId, list[SequencedEntry]] = defaultdict(list)
@@ -106,8 +106,8 @@ class MemoryProgress(NatsProgress):
         self._listeners.append(hear)
 
 
-class MemoryResults(NatsResults):
-    """Results for unit tests. False in this: they are lost with the process."""
+class MemoryResults:
+    """`Results` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
         self._results: dict[CommId, GoalResult] = {}

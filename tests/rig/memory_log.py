@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Sequence, Set
 from enum import StrEnum
 
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said, SubgroupOpened, files_of
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
@@ -21,8 +20,8 @@ class Mishap(StrEnum):
     STORED_UNANSWERED = "stored_unanswered"
 
 
-class MemoryGroupLog(NatsGroupLog):
-    """A log of groups for unit tests. False in this: it is lost with the process, and only fails when told to.
+class MemoryGroupLog:
+    """A `GroupLog` for unit tests. False in this: it is lost with the process, and only fails when told to.
 
     Every call lets other tasks run first, so that tasks can race as they do over a network.
     """

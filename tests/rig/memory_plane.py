@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.system_clock import RandomIds
 from ioa.group.events import EncodedEntry
@@ -32,7 +31,7 @@ Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 _LEASE = timedelta(hours=1)
 
 
-class PushedInboxes(NatsInboxes):
+class PushedInboxes:
     """Pushes that go to whoever listens now."""
 
     def __init__(self) -> None:

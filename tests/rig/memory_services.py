@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.ports.clock import Clock, IdSource
+from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.protocol.ids import GoalName
 from ioa.runtime.audit import AuditLog
@@ -64,7 +64,7 @@ class MemoryServices(GroupParts, Generic[D]):
         ids: IdSource,
         settings: ControlPlaneSettings,
         *,
-        inboxes: NatsInboxes,
+        inboxes: Inboxes,
         work: MemoryWorkQueue,
         discovery: Callable[[NatsRegistryView], D],
         routers: int = 1,
@@ -97,7 +97,7 @@ class MemoryServices(GroupParts, Generic[D]):
         super().__init__(ports, settings)
         self.registry = self._registry(clock, ids, settings, work)
 
-    def _stores(self, clock: Clock, settings: ControlPlaneSettings, inboxes: NatsInboxes) -> GroupStores:
+    def _stores(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupStores:
         return GroupStores(
             clock=clock,
             audit=self.audit,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
-from ioa.group.events import Entry, Said
-from ioa.protocol.ids import CommId
+from ioa.group.events import EncodedEntry, Entry, Said
+from ioa.protocol.ids import AgentId, CommId, MessageId
 
 
 class AppendConflictError(IoaError):
@@ -45,6 +46,51 @@ class StoredEntry:
     entry: Entry
     size_bytes: int = field(default=0, compare=False)
     log_bytes: int = field(default=0, compare=False)
+
+
+class GroupLog(Protocol):
+    """One totally ordered log for each group. Every method raises `UnavailableError` if the store does not answer."""
+
+    async def last(self, comm_id: CommId) -> StoredEntry | None:
+        """Return the head, read from the stream's leader, so it is never stale; None if the log is empty.
+
+        Raises:
+            UnreadableEntryError: The head cannot be decoded.
+        """
+
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+        """Append if the head has the sequence `expected_seq` (0: the log is empty); return the new sequence.
+
+        Args:
+            comm_id: The group.
+            entry: The entry. It is stored with the log's size: `log_bytes` and its own size.
+            expected_seq: Sequence of the head.
+            log_bytes: Size of the log before this entry.
+
+        Raises:
+            AppendConflictError: The head has another sequence.
+            StoreFullError: The store is full.
+            UnavailableError: Unknown whether the entry was stored; read the log.
+        """
+
+    async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
+        """Return up to `limit` entries after the sequence `after`; the entry that reaches `max_bytes` is the last one.
+
+        Raises:
+            UnreadableEntryError: One of these entries cannot be decoded.
+        """
+
+    async def find_message(self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int) -> int | None:
+        """Return the sequence of a sender's message in the first `limit` entries after `after`; None if it is not there.
+
+        Two senders can use the same id.
+        """
+
+    async def belongings(self, comm_id: CommId) -> tuple[Sequence[CommId], Set[str]]:
+        """Return the nested groups and the names of files that a log contains."""
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Remove a log."""
 
 
 class GroupListener(Protocol):

@@ -18,6 +18,8 @@ from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.concurrency import beside
 from ioa.ports.clock import Clock
+from ioa.ports.delivery import Timers
+from ioa.ports.group_log import GroupLog
 from ioa.runtime.audit import AuditLog, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.ledger import GroupLedger
@@ -30,10 +32,10 @@ class GroupStores:
 
     clock: Clock
     audit: AuditLog
-    log: NatsGroupLog
+    log: GroupLog
     ledger: GroupLedger
     goals: NatsGoalRecords
-    timers: NatsTimers
+    timers: Timers
     open_groups: NatsOpenGroups
     memberships: NatsMemberships
     sessions: NatsSessions

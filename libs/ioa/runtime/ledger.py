@@ -15,9 +15,7 @@ from typing import NamedTuple
 
 import structlog
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.errors import UnavailableError
 from ioa.group.deadlines import next_deadline
 from ioa.group.events import (
@@ -38,7 +36,8 @@ from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
-from ioa.ports.group_log import AppendConflictError, StoredEntry
+from ioa.ports.delivery import Inboxes, Results, Timers
+from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.messages import Message
@@ -47,7 +46,6 @@ from ioa.protocol.texts import shortened
 from ioa.repetition import sketches_of
 from ioa.runtime.group_metrics import conflicts, count_entry
 from ioa.runtime.known_groups import KnownGroup, KnownGroups
-from ioa.runtime.recorded import RecordedResults
 from ioa.telemetry.fault_points import fault_point
 
 SETTLING_DELAY = timedelta(seconds=2)
@@ -96,10 +94,10 @@ class GroupLedger:
 
     def __init__(
         self,
-        log: NatsGroupLog,
-        timers: NatsTimers,
-        inboxes: NatsInboxes,
-        results: NatsResults | RecordedResults,
+        log: GroupLog,
+        timers: Timers,
+        inboxes: Inboxes,
+        results: Results,
         open_groups: NatsOpenGroups,
         clock: Clock,
         limits: GroupLimits = DEFAULT_GROUP_LIMITS,

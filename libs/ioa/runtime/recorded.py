@@ -6,10 +6,9 @@ from contextlib import suppress
 
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.delivery.delivery import NatsResults
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.ports.delivery import DeadLetters
+from ioa.ports.delivery import DeadLetters, Results
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import PROBE, EndedGoal, GoalResult, Reason
@@ -42,7 +41,7 @@ class RecordedResults:
     reads the end afterwards.
     """
 
-    def __init__(self, results: NatsResults, removed: NatsEndedGoals, goals: NatsGoalRecords, audit: AuditLog) -> None:
+    def __init__(self, results: Results, removed: NatsEndedGoals, goals: NatsGoalRecords, audit: AuditLog) -> None:
         self._results = results
         self._removed = removed
         self._goals = goals

@@ -16,6 +16,7 @@ from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.group.events import EncodedEntry, Entry, encode_entry
 from ioa.group.requests import SequencedEntry
+from ioa.ports.delivery import Results
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from ioa.protocol.operation.dead_letters import DeadReason
@@ -27,7 +28,7 @@ GOAL = GoalId("goal-1")
 
 
 @pytest.fixture
-def results(client: Client) -> NatsResults:
+def results(client: Client) -> Results:
     """No results yet."""
     return NatsResults(client)
 
@@ -64,7 +65,7 @@ async def test_stored_result_is_not_sent_to_subscribers_again(client: Client) ->
     assert [json.loads(data)["content"] for data in received if data != b"end"] == ["right"]
 
 
-async def test_results_that_race_are_one(results: NatsResults) -> None:
+async def test_results_that_race_are_one(results: Results) -> None:
     """Of many parts that publish the result of one goal at once exactly one is first."""
     first = await asyncio.gather(*(results.publish(result(str(number))) for number in range(12)))
     found = await results.get(GoalName(LOCAL, GOAL))
@@ -72,7 +73,7 @@ async def test_results_that_race_are_one(results: NatsResults) -> None:
     assert [number for number, won in enumerate(first) if won] == [int(found.content)]
 
 
-async def test_goals_have_their_own_results(results: NatsResults) -> None:
+async def test_goals_have_their_own_results(results: Results) -> None:
     """A result belongs to one goal of one user."""
     told = [
         result("one"),

@@ -14,7 +14,7 @@ from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry
-from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
+from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId
@@ -27,7 +27,7 @@ ADA = AgentId("ada")
 
 
 @pytest.fixture
-def log(client: Client) -> NatsGroupLog:
+def log(client: Client) -> GroupLog:
     """An empty log."""
     return NatsGroupLog(client)
 
@@ -45,7 +45,7 @@ def text_of(stored: StoredEntry | None) -> str:
     return str(getattr(stored.entry.event, "why", ""))
 
 
-async def fill(log: NatsGroupLog, comm_id: CommId, *texts: str) -> list[int]:
+async def fill(log: GroupLog, comm_id: CommId, *texts: str) -> list[int]:
     """Append entries one after the other."""
     seqs: list[int] = []
     for text in texts:
@@ -53,7 +53,7 @@ async def fill(log: NatsGroupLog, comm_id: CommId, *texts: str) -> list[int]:
     return seqs
 
 
-async def test_a_log_tells_how_much_it_holds(log: NatsGroupLog) -> None:
+async def test_a_log_tells_how_much_it_holds(log: GroupLog) -> None:
     """Whoever reads the head of a group knows how many bytes its whole log has, and no other group's."""
     one, two = entry("one"), entry("two")
     first = await log.append(ROOM, one, expected_seq=0)
@@ -65,7 +65,7 @@ async def test_a_log_tells_how_much_it_holds(log: NatsGroupLog) -> None:
     assert (told, head.log_bytes) == ([len(one.data), len(one.data + two.data)], len(one.data + two.data))
 
 
-async def test_sequences_rise_in_each_group(log: NatsGroupLog) -> None:
+async def test_sequences_rise_in_each_group(log: GroupLog) -> None:
     """Two groups that grow side by side keep their own order."""
     first = await log.append(ROOM, entry("a"), expected_seq=0)
     second = await log.append(OTHER, entry("b"), expected_seq=0)
@@ -76,7 +76,7 @@ async def test_sequences_rise_in_each_group(log: NatsGroupLog) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["behind", "ahead"])
-async def test_a_wrong_expectation_changes_nothing(log: NatsGroupLog, wrong: str) -> None:
+async def test_a_wrong_expectation_changes_nothing(log: GroupLog, wrong: str) -> None:
     """An append that expects another head conflicts, and the log stays as it was."""
     seqs = await fill(log, ROOM, "one", "two")
     expected = {"behind": seqs[0], "ahead": seqs[1] + 1}[wrong]
@@ -85,7 +85,7 @@ async def test_a_wrong_expectation_changes_nothing(log: NatsGroupLog, wrong: str
     assert [stored.seq for stored in await log.read(ROOM, after=0, limit=10)] == seqs
 
 
-async def test_one_of_many_racers_wins(log: NatsGroupLog) -> None:
+async def test_one_of_many_racers_wins(log: GroupLog) -> None:
     """Of many appends that expect the same head one is stored and all others conflict."""
     [head] = await fill(log, ROOM, "start")
     racers = [log.append(ROOM, entry(str(number)), expected_seq=head) for number in range(12)]
@@ -96,7 +96,7 @@ async def test_one_of_many_racers_wins(log: NatsGroupLog) -> None:
     assert [stored.seq for stored in await log.read(ROOM, after=0, limit=50)] == [head, *won]
 
 
-async def test_pages_join_without_gap(log: NatsGroupLog) -> None:
+async def test_pages_join_without_gap(log: GroupLog) -> None:
     """Reading page by page gives every entry once, in order."""
     await fill(log, ROOM, *"abcde")
     pages, after = [], 0
@@ -106,7 +106,7 @@ async def test_pages_join_without_gap(log: NatsGroupLog) -> None:
     assert pages == [["a", "b"], ["c", "d"], ["e"]]
 
 
-async def test_the_largest_entry_can_be_delivered(log: NatsGroupLog) -> None:
+async def test_the_largest_entry_can_be_delivered(log: GroupLog) -> None:
     """Whatever the log takes also fits into a push and into an answer to a member that repairs itself."""
     size = 1_000_000 - len(entry().data)
     stored = None
@@ -121,7 +121,7 @@ async def test_the_largest_entry_can_be_delivered(log: NatsGroupLog) -> None:
     assert len(encode(Entries(entries=(pushed,), complete=True))) <= 1_000_000
 
 
-async def test_outage_raises_unavailable_until_it_ends(log: NatsGroupLog, nats_server: NatsServer) -> None:
+async def test_outage_raises_unavailable_until_it_ends(log: GroupLog, nats_server: NatsServer) -> None:
     """While the log is away every call says so; an append whose outcome is unknown is in the log at most once."""
     [head] = await fill(log, ROOM, "before")
     await crash(nats_server)
@@ -135,7 +135,7 @@ async def test_outage_raises_unavailable_until_it_ends(log: NatsGroupLog, nats_s
     assert [text_of(stored) for stored in await log.read(ROOM, after=0, limit=9)] == ["before", "during"]
 
 
-async def _read_or_none(log: NatsGroupLog) -> StoredEntry | None:
+async def _read_or_none(log: GroupLog) -> StoredEntry | None:
     try:
         return await log.last(ROOM)
     except UnavailableError:
@@ -168,7 +168,7 @@ def said(message_id: str, turn: int) -> EncodedEntry:
     return encode_entry(Entry(event=event, state=story.state, audience=story.state.living()))
 
 
-async def test_a_message_is_found_by_its_id(log: NatsGroupLog) -> None:
+async def test_a_message_is_found_by_its_id(log: GroupLog) -> None:
     """Among the first entries behind a sequence, and no further; entries without messages are passed over."""
     seqs = await fill(log, ROOM, "no message")
     for number in range(6):
@@ -187,7 +187,7 @@ async def test_a_message_is_found_by_its_id(log: NatsGroupLog) -> None:
     assert await log.find_message(ROOM, MessageId("m-0"), sender=AgentId("bob"), after=0, limit=64) is None
 
 
-async def test_a_message_is_found_behind_garbage(client: Client, log: NatsGroupLog) -> None:
+async def test_a_message_is_found_behind_garbage(client: Client, log: GroupLog) -> None:
     """What cannot be read is passed over: it holds no message that anybody asks for."""
     (first,) = await fill(log, ROOM, "no message")
     for garbage in (b"", b"\xc1", b"\x81\xa5event\xc0", b"{}"):
@@ -197,7 +197,7 @@ async def test_a_message_is_found_behind_garbage(client: Client, log: NatsGroupL
     assert await log.find_message(ROOM, MessageId("m-0"), sender=ADA, after=first, limit=64) == seq
 
 
-async def test_a_page_ends_where_it_is_large_enough(log: NatsGroupLog) -> None:
+async def test_a_page_ends_where_it_is_large_enough(log: GroupLog) -> None:
     """No entry is read behind those that fill a page by their bytes, and there is always one."""
     seqs = await fill(log, ROOM, *(str(number) * 1_000 for number in range(6)))
     size = len(entry("0" * 1_000).data)

@@ -31,6 +31,8 @@ from ioa.adapters.nats.streams.topology import (
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
+from ioa.ports.delivery import Results, Timers
+from ioa.ports.group_log import GroupLog
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason
@@ -53,11 +55,11 @@ class Stores:
 
     records: NatsGoalRecords
     ended: NatsEndedGoals
-    log: NatsGroupLog
-    timers: NatsTimers
+    log: GroupLog
+    timers: Timers
     files: NatsFileStore
     memberships: NatsMemberships
-    results: NatsResults
+    results: Results
     open_groups: NatsOpenGroups
 
 
@@ -211,7 +213,7 @@ async def test_a_queue_goes_unless_something_waits(client: Client) -> None:
     assert names == {"any", pool_consumer(SUMS)}
 
 
-async def append(log: NatsGroupLog, comm_id: CommId, events: tuple[Event, ...]) -> None:
+async def append(log: GroupLog, comm_id: CommId, events: tuple[Event, ...]) -> None:
     """Put events into a log, as they come."""
     state, seq = launched("ada", "bob").state, 0
     for event in events:

@@ -107,14 +107,14 @@ class NatsResults:
         self._stream = Stream(client, RESULTS)
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish a result, unless the goal has one; return whether it was published."""
+        """Publish a result, unless the goal has one."""
         subject = subjects.result_of(result.name)
         if await self._stream.last(subject) is not None:
             return False
         return await self._stream.publish_onto(subject, encode_result(result)) is not None
 
     async def get(self, goal: GoalName) -> GoalResult | None:
-        """Return a goal's result; None before it ends."""
+        """Read a goal's result."""
         message = await self._stream.last(subjects.result_of(goal))
         return None if message is None else decode_result(message.data)
 
@@ -130,7 +130,7 @@ class NatsTimers:
         self._stream = Stream(client, TIMERS)
 
     async def schedule(self, comm_id: CommId, at: datetime) -> None:
-        """Request that a router checks the group at an instant, by a message to the group's timer subject. Idempotent."""
+        """Schedule a message to the group's timer subject."""
         time = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
         headers = {Header.SCHEDULE.value: f"@at {time}", Header.SCHEDULE_TARGET.value: subjects.timer(comm_id)}
         await self._stream.publish(subjects.timer_schedule(comm_id, int(at.timestamp() * 1000)), b"", headers)

@@ -27,40 +27,19 @@ _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 
 
 class NatsGroupLog:
-    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject.
-
-    Every method raises `UnavailableError` if the store does not answer.
-    """
+    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject."""
 
     def __init__(self, client: Client) -> None:
         self._stream = Stream(client, LOG)
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
-        """Return the head, read from the stream's leader, so it is never stale; None if the log is empty.
-
-        Raises:
-            UnreadableEntryError: The head cannot be decoded.
-        """
+        """Read the head."""
         message = await self._fetch(comm_id)
         return None if message is None else read_entry(comm_id, message)
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
-        """Append if the head has the sequence `expected_seq` (0: the log is empty); return the new sequence.
-
-        The entry is signalled to followers of the goal.
-
-        Args:
-            comm_id: The group.
-            entry: The entry. It is stored with the log's size: `log_bytes` and its own size.
-            expected_seq: Sequence of the head.
-            log_bytes: Size of the log before this entry.
-
-        Raises:
-            AppendConflictError: The head has another sequence.
-            StoreFullError: The store is full.
-            UnavailableError: Unknown whether the entry was stored; read the log.
-        """
+        """Append the entry if the head is as expected, and signal it to followers of the goal; see the port."""
         headers = {_LOG_BYTES: str(log_bytes + len(entry.data))}
         seq = await self._stream.publish_onto(subjects.log(comm_id), entry.data, last=expected_seq, headers=headers)
         if seq is None:
@@ -71,11 +50,7 @@ class NatsGroupLog:
         return seq
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        """Return up to `limit` entries after the sequence `after`; the entry that reaches `max_bytes` is the last one.
-
-        Raises:
-            UnreadableEntryError: One of these entries cannot be decoded.
-        """
+        """Read a page, entry by entry."""
         page: list[StoredEntry] = []
         while len(page) < limit and (max_bytes is None or sum(stored.size_bytes for stored in page) < max_bytes):
             message = await self._fetch(comm_id, after=after)
@@ -86,10 +61,7 @@ class NatsGroupLog:
         return page
 
     async def find_message(self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int) -> int | None:
-        """Return the sequence of a sender's message in the first `limit` entries after `after`; None if it is not there.
-
-        Two senders can use the same id.
-        """
+        """Search entry by entry, and decode only the event of each."""
         for _ in range(limit):
             found = await self._fetch(comm_id, after=after)
             if found is None or said_as(found.data) == (sender, message_id):
