@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import structlog
 
@@ -24,7 +25,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.concurrency import beside, fail_after, together
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, open_minds
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
@@ -36,6 +37,10 @@ from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 
+_MAX_REPLICAS = 100
+"""Maximum number of processes that run one agent without a replica number each."""
+_HOLDER_PATIENCE = timedelta(seconds=2)
+"""How long another process may hold the folder, in case it is stopping, before this process joins as another replica."""
 _FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS = 0.2, 10.0
 _NAMED = 5
 """Maximum number of agents in the name of a connection."""
@@ -218,19 +223,34 @@ class Crew:
         await together(*(take_part(*member) for member in self.members))
 
     async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
-        """Run an agent until `stop` is set. Wait for the agent's folder while another process may be stopping.
+        """Run an agent until `stop` is set. If another process runs it, run another replica of the agent.
 
         Raises:
-            AlreadyRunningError: Another process runs the agent.
+            ConflictError: The id belongs to another process, and no other may be taken.
             IoaError: The agent's folder or memory cannot be used.
         """
-        folder, session = self.settings.agent_data / one.agent_id, new_session(self.clock, self.ids)
+        agent_id = one.agent_id
+        for number in range(2, _MAX_REPLICAS + 2):
+            try:
+                await self._run_as(one, agent_id, mind, stop)
+                return
+            except AlreadyRunningError as error:
+                if self.settings.has_own_key or number > _MAX_REPLICAS:
+                    raise
+                agent_id = parse_agent_id(f"{one.agent_id}-{number}")
+                _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=error.message)
+
+    async def _run_as(self, one: Hosted, agent_id: AgentId, mind: Mind, stop: Stop) -> None:
+        folder, session = self.settings.agent_data / agent_id, new_session(self.clock, self.ids)
         options = replace(self.options or runtime_options(self.settings), files=folder / "groups")
+        patience = _HOLDER_PATIENCE
+        if agent_id != one.agent_id:  # do not wait for the id of another replica
+            options, patience = replace(options, takeover=timedelta(0)), timedelta(0)
         async with (
-            locked_folder(folder, session, patience=2 * self.settings.drain),
+            locked_folder(folder, session, patience=patience),
             open_sqlite_store(folder / "memory.sqlite") as store,
             one.agent.opened() as opened,
         ):
             ports = AgentPorts(self.network, store, self.clock, self.ids, mind.brain, mind.chat)
-            client = AgentRuntime(opened, one.agent.card_as(one.agent_id), ports, session, options)
+            client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
             await client.run(stop, lambda: self._settled.put_nowait(None))

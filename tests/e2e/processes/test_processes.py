@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from datetime import timedelta
 
 import pytest
@@ -47,3 +48,24 @@ async def test_hanging_functions_delay_no_other_goal_and_no_shutdown(stage: Stag
     assert (crowded.reason is not Reason.DEADLINE, "slots of" in crowded.content) == (True, True), crowded
     assert (free.reason, free.content, code) == (Reason.CONCLUDED, "quick", 0), stage.log()
     assert ("never awaited" in stage.log(), "was destroyed" in stage.log()) == (False, False)
+
+
+@pytest.mark.nightly
+async def test_an_agent_started_twice_on_one_folder_shares_its_work(stage: Stage) -> None:
+    """The second process is one more replica with a folder of its own; each task runs once, and both serve."""
+    async with stage.agent("twin") as first:
+        await stage.ready("twin")
+        async with stage.agent("twin") as second:
+            await stage.ready("twin-2")
+            goals = [await _launch(stage, "twin", f"do something as a twin, {number}") for number in range(12)]
+            reasons = {(await _result(stage, goal_id)).reason for goal_id in goals}
+            tasks = [(task, words) for _, task, _, words in stage.runs()]
+            pids = {int(pid) for pid, *_ in stage.runs()}
+            first.send_signal(signal.SIGKILL)
+            await first.wait()
+            async with stage.agent("twin"):
+                await stage.ready("twin", times=2)
+                after = await _result(stage, await _launch(stage, "twin", "do something as a twin afterwards", timeout=30))
+
+    assert (reasons, len(tasks), len(set(tasks)), pids) == ({Reason.CONCLUDED}, 12, 12, {first.pid, second.pid})
+    assert (after.reason, stage.log().count("joins_as_replica")) == (Reason.CONCLUDED, 1), stage.log()

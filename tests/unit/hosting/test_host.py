@@ -32,10 +32,10 @@ from tests.unit.agent.company import Stop, idle
 
 @asynccontextmanager
 async def _serving(
-    network: MemoryNetwork, folder: Path, agents: Sequence[str | AgentDefinition]
+    network: MemoryNetwork, folder: Path, agents: Sequence[str | AgentDefinition], seed: str | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
     stop = Stop()
-    settings = WorkerSettings(agent_data=folder, drain=timedelta(0))
+    settings = WorkerSettings(agent_data=folder, nats_seed=seed, drain=timedelta(0))
     mind = Mind(ScriptedBrain())
     members = [(host(idle(one) if isinstance(one, str) else one), mind) for one in agents]
     with capture_logs():
@@ -45,6 +45,21 @@ async def _serving(
         finally:
             stop.tell()
             await asyncio.wait([serving])
+
+
+async def test_agent_with_a_used_folder_joins_as_another_replica(tmp_path: Path) -> None:
+    """It takes the next free number, with the same pool and a folder of its own."""
+    network = MemoryNetwork(ManualClock())
+    others = CountedIds()
+    async with (
+        locked_folder(tmp_path / "worker", new_session(network.clock, others)),
+        locked_folder(tmp_path / "worker-2", new_session(network.clock, others)),
+        _serving(network, tmp_path, ["worker"]) as serving,
+    ):
+        await eventually(lambda: network.is_online(AgentId("worker-3")))
+    await serving
+
+    assert (tmp_path / "worker-3" / "memory.sqlite").exists()
 
 
 def test_agent_that_runs_code_has_the_sandbox_level_as_a_tag(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,12 +72,12 @@ def test_agent_that_runs_code_has_the_sandbox_level_as_a_tag(monkeypatch: pytest
         in_sandbox([host(runner)], WorkerSettings(sandbox="bwrap"))
 
 
-async def test_second_process_of_an_agent_ends(tmp_path: Path) -> None:
-    """It names the process that runs the agent."""
+async def test_an_agent_with_a_key_of_its_own_takes_no_other_id(tmp_path: Path) -> None:
+    """If the credential is for one agent only, a second process ends, and names the holder of the id."""
     network = MemoryNetwork(ManualClock())
     async with (
         locked_folder(tmp_path / "worker", new_session(network.clock, CountedIds())),
-        _serving(network, tmp_path, ["worker"]) as serving,
+        _serving(network, tmp_path, ["worker"], seed="SUAB") as serving,
     ):
         with pytest.raises(AlreadyRunningError, match=r"worker is in use by process \d+ on "):
             await serving

@@ -44,14 +44,14 @@ def conclude(view: TurnView, items: Sequence[PlanItem], advice: Sequence[str] = 
     """
     done = [(item, task) for item in items if (task := item.done)]
     missing = [item for item in items if not item.done]
-    forced = view.state.forced
-    if not missing and done:
+    failure, forced = failure_of_leader(view), view.state.forced
+    if not missing and not failure and done:
         reason = Reason.CONCLUDED
-    elif done or forced or not all(one.is_skipped or one.is_declined for one in missing):
+    elif done or failure or forced or not all(one.is_skipped or one.is_declined for one in missing):
         reason = Reason.FAILED
     else:
         reason = Reason.NO_AGENT
-    paragraphs: list[str] = []
+    paragraphs = [failure] if failure else []
     if forced and not (done and not missing):
         paragraphs.append(_FORCED[forced])
     if missing:
