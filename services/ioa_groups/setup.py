@@ -236,7 +236,8 @@ class GroupSetup:
         if record is None:
             raise _no_goal(request.goal_id)
         of_goal = {name: getattr(record.goal, name) for name in ("comm_id", "user", "goal", "inputs", "traceparent", "labels")}
-        limits = {**dict(self._settings), **dict(record.goal), "deadline": record.deadline}  # limits have the same names there
+        own = {"deadline": record.deadline, "conclusion_timeout": self._settings.floor_timeout}
+        limits = {**dict(self._settings), **dict(record.goal), **own}  # limits have the same names there
         return {**of_goal, "team_up_depth": 0, "limits": Limits.model_validate(limits)}
 
     def _check_addressee(self, goal: Goal, agent_id: AgentId) -> None:

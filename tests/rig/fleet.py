@@ -81,7 +81,7 @@ class Fleet:
         """Start processes; `fault_point` is where they are to die (see `ioa.telemetry.fault_points`)."""
         for name in names:
             module, told = self._program(name)
-            told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
+            told |= {**self._env, **(env or {})} | ({"FAULT_POINT": fault_point} if fault_point else {})
             if module != _LOAD_WORKER:  # a service rejects settings that it does not know
                 told = {name: value for name, value in told.items() if not name.startswith("IOA_LOAD_")}
             arguments = (str(self._clock_of(name)), module)

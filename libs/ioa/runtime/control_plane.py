@@ -33,9 +33,8 @@ class ControlPlaneSettings(ProcessSettings):
     replicas: int = Field(default=1, ge=1, le=5, description="copies of every stream and bucket")
     lease: timedelta = _duration("how long an agent's lease lasts", seconds=10)
     renew_every: timedelta = _duration("how often an agent renews its lease", seconds=3)
-    floor_timeout: timedelta = _duration("how long a member may have the floor without speaking", seconds=60)
+    floor_timeout: timedelta = _duration("how long a member may have the floor, or has to conclude, without speaking", seconds=60)
     task_lease: timedelta = _duration("how long a task may go without a report before it is suspect", seconds=30)
-    conclusion_timeout: timedelta = _duration("how long the member that has to conclude may be silent", seconds=60)
     model_patience: timedelta = _duration(
         "how long the language models of all members may be away before their group ends", minutes=5
     )

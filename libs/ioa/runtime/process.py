@@ -56,8 +56,9 @@ def run_process(
         name: Name in logs and metrics. Default: the package that was started.
     """
     try:
-        settings = settings_from(kind, os.environ if environment is None else environment)
-        fault_points.arm(settings.fault_point)
+        environment = os.environ if environment is None else environment
+        settings = settings_from(kind, environment)
+        fault_points.arm(environment.get(fault_points.VARIABLE))
         hide_keys(settings, os.environ)
         service = name or _started_package()
         configure_logs(settings.log_level, settings.log_format, service=service, content=settings.log_content)

@@ -33,8 +33,7 @@ class ProcessSettings(Model):
         description="a token of the operator's identity provider, or the path of its file, which is read for each connection",
     )
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
-    nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
-    nats_key: str | None = Field(default=None, description="path of that certificate's key")
+    nats_certificate: str | None = Field(default=None, description="path of the client's certificate and key (TLS)")
     data: Path = Field(
         default=Path(".ioa"), description="the folder of a system on this machine; a user that can read it may connect"
     )
@@ -45,7 +44,6 @@ class ProcessSettings(Model):
         default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
     )
     metrics_address: str = Field(default=LOOPBACK, description="the address of that port; `*` is every one")
-    fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.telemetry.fault_points")
 
     @property
     def has_own_key(self) -> bool:
@@ -66,7 +64,6 @@ class ProcessSettings(Model):
             seed=self.nats_seed,
             ca=self.nats_ca,
             certificate=self.nats_certificate,
-            key=self.nats_key,
             data=self.data,
             token=self.nats_token,
         )

@@ -1,6 +1,6 @@
 """Points at which a test can have a process die, so that each step of a message's life is cut short on purpose, not by luck.
 
-`IOA_FAULT_POINT=router.before_append:3` kills the process, as `kill -9` would, when it reaches that point for the third time;
+`FAULT_POINT=router.before_append:3` kills the process, as `kill -9` would, when it reaches that point for the third time;
 without a number, the first time. Otherwise a point costs one comparison. `POINTS` names them all, so that a test can visit each.
 """
 
@@ -28,6 +28,9 @@ POINTS = {
     "agent.task_journalled": "a result is in the journal and was not reported",
 }
 
+VARIABLE = "FAULT_POINT"
+"""The environment variable of tests. It is no setting."""
+
 _armed: dict[str, int] = {}
 """The armed point, if any, and how often it has yet to be reached until the process dies."""
 
@@ -43,7 +46,7 @@ def arm(written: str | None) -> None:
         return
     name, _, nth = written.partition(":")
     if name not in POINTS or not re.fullmatch(r"([1-9]\d*)?", nth):
-        raise InvalidInputError(f"IOA_FAULT_POINT: {written!r} is no fault point.", hint=f"There are: {', '.join(POINTS)}.")
+        raise InvalidInputError(f"{VARIABLE}: {written!r} is no fault point.", hint=f"There are: {', '.join(POINTS)}.")
     _armed[name] = int(nth or 1)
 
 

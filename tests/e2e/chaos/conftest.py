@@ -15,7 +15,6 @@ QUICK = {
     "IOA_RENEW_EVERY": "0.5",
     "IOA_FLOOR_TIMEOUT": "10",
     "IOA_TASK_LEASE": "4",
-    "IOA_CONCLUSION_TIMEOUT": "10",
 }
 """Time-outs for tests: an agent that was killed is missed within seconds."""
 

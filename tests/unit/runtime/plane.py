@@ -60,7 +60,6 @@ SETTINGS = ControlPlaneSettings(
     lease=LEASE,
     renew_every=LEASE / 3,
     max_depth=2,
-    conclusion_timeout=timedelta(seconds=50),
     agent_files_bytes=3_000_000,
     user_files_bytes=4_000_000,
 )

@@ -83,15 +83,15 @@ def inbox_owner(issuer: str, subject: str) -> str:
     return "T" + hashlib.sha256(f"{issuer}\n{subject}".encode()).hexdigest()[:_DIGEST_CHARS]
 
 
-def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext | None:
+def tls_context(ca: str | None, certificate: str | None) -> ssl.SSLContext | None:
     """Load certificates; None if none are set. Raise `InvalidInputError` if they cannot be read."""
     if ca is None and certificate is None:
         return None
     try:
         context = ssl.create_default_context(cafile=ca)
         if certificate is not None:
-            context.load_cert_chain(certificate, key)
+            context.load_cert_chain(certificate)
     except OSError as error:
-        paths = ", ".join(path for path in (ca, certificate, key) if path)
+        paths = ", ".join(path for path in (ca, certificate) if path)
         raise InvalidInputError(f"The certificates of NATS ({paths}) cannot be used: {error.strerror or error}.") from None
     return context

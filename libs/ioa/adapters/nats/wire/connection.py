@@ -90,7 +90,7 @@ class NatsSettings:
         credentials: Path of a `.creds` file.
         seed, token: An nkey seed, or a token of an identity provider, or the path of its file, which is read for each connection.
         ca: Path of the certificates of the authorities. None: the operating system's authorities.
-        certificate, key: Paths of the client's certificate and its key.
+        certificate: Path of the client's certificate and its key.
         data: Folder of a system on this machine, whose password is used without other credentials.
     """
 
@@ -100,7 +100,6 @@ class NatsSettings:
     seed: str | None = None
     ca: str | None = None
     certificate: str | None = None
-    key: str | None = None
     data: Path | None = None
     token: str | None = None
 
@@ -262,7 +261,7 @@ class _LastingClient(Client):
     async def open(self, patience: timedelta | None) -> None:
         """Connect for the first time; see `open_connection`."""
         settings, deadline = self._settings, None if patience is None else self._loop.time() + patience.total_seconds()
-        tls = await asyncio.to_thread(tls_context, settings.ca, settings.certificate, settings.key)
+        tls = await asyncio.to_thread(tls_context, settings.ca, settings.certificate)
         credentials = await asyncio.to_thread(settings.read_credentials)
         first = partial(
             self.connect,
