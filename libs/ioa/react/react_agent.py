@@ -18,7 +18,6 @@ from typing import Any, Self
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool
-from ioa.concurrency import together
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.ports.chat_model import ChatMessage, ToolCall
@@ -28,7 +27,6 @@ from ioa.react.tools import Call, Guard, ReactTool, as_observation, check_names
 MAX_OBSERVATION_CHARS = 8_000
 """Maximum characters of a tool's result in the prompt."""
 _SHOWN_CHARS = 120
-_CALLS_AT_ONCE = 8
 _RULES = """\
 - Use the tools for whatever you do not know for certain; never guess what one of them can find out. Ask for one again only with
   other arguments.
@@ -94,9 +92,8 @@ class _Run:
         self._tools = {one.name: one for one in tools}
         self._offered = tuple(one.offered for one in tools)
         self._ctx = ctx
-        self._workers = WorkerPool("a tool", _CALLS_AT_ONCE)
+        self._workers = WorkerPool("a tool", 1)
         self._step = self._calls = 0
-        self._guarding = asyncio.Lock()
         self._approved: list[Call] = []
 
     async def answer(self, task: str) -> str:
@@ -117,10 +114,8 @@ class _Run:
         return await converse(messages, self._offered, self._observe, self._ctx, max_steps=max_steps, on_answer=trace)
 
     async def _observe(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
-        """Run the calls of one answer, concurrently if all tools permit it, and return a message for each."""
+        """Run the calls of one answer in their order, and return a message for each."""
         self._step += 1
-        if all(call.name in self._tools and self._tools[call.name].parallel for call in calls):
-            return await together(*map(self._answered, calls))
         return [await self._answered(call) for call in calls]
 
     async def _answered(self, call: ToolCall) -> ChatMessage:
@@ -168,16 +163,15 @@ class _Run:
         return brought.text
 
     async def _refusal(self, wanted: ReactTool, arguments: dict[str, Any]) -> str | None:
-        """Ask the guards about one call at a time, so that each sees the calls that were approved before."""
-        async with self._guarding:
-            self._calls += 1
-            call = Call(wanted.name, arguments, self._calls, tuple(self._approved))
-            for guard in wanted.guards:
-                if (why := await self._asked(guard, call)) is not None:
-                    self._ctx.tell("tool_rejected", tool=call.name, arguments=arguments, why=why)
-                    return why
-            self._approved.append(call)
-            return None
+        """Ask the guards about a call; each sees the calls that were approved before."""
+        self._calls += 1
+        call = Call(wanted.name, arguments, self._calls, tuple(self._approved))
+        for guard in wanted.guards:
+            if (why := await self._asked(guard, call)) is not None:
+                self._ctx.tell("tool_rejected", tool=call.name, arguments=arguments, why=why)
+                return why
+        self._approved.append(call)
+        return None
 
     async def _asked(self, guard: Guard, call: Call) -> str | None:
         """Ask a guard; an exception, or an answer that is no text, rejects too."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints, overload
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
@@ -69,14 +69,12 @@ class ReactTool:
         offered: Name, description and JSON schema of the arguments.
         read: Validates the arguments that the model wrote; raises `InvalidInputError`.
         call: Runs the tool with validated arguments and the task's context; an async tool returns an awaitable.
-        parallel: The tool may run concurrently with others of the same answer.
         guards: Guards of its calls, in order.
     """
 
     offered: Tool
     read: Callable[[str], dict[str, Any]]
     call: Callable[[dict[str, Any], Any], Any]
-    parallel: bool = False
     guards: tuple[Guard, ...] = ()
 
     @property
@@ -85,14 +83,8 @@ class ReactTool:
         return self.offered.name
 
 
-@overload
-def tool(function: Callable[..., Any]) -> ReactTool: ...
-@overload
-def tool(*, parallel: bool = ...) -> Callable[[Callable[..., Any]], ReactTool]: ...
-def tool(
-    function: Callable[..., Any] | None = None, *, parallel: bool = False
-) -> ReactTool | Callable[[Callable[..., Any]], ReactTool]:
-    """Make a tool of a function with types: `@tool`, or `@tool(parallel=True)` if it may run concurrently with others.
+def tool(function: Callable[..., Any]) -> ReactTool:
+    """Make a tool of a function with types.
 
     The first part of the docstring is the description; parameters are described under `Args:`, or by `Field(description=…)`. A
     parameter `ctx` receives the task's context, and is not in the schema. A returned text is the result; other values become JSON.
@@ -101,12 +93,6 @@ def tool(
     Raises:
         InvalidInputError: A parameter has no type, or the function accepts any number of arguments.
     """
-    if function is None:
-        return partial(_make, parallel=parallel)
-    return _make(function, parallel=parallel)
-
-
-def _make(function: Callable[..., Any], *, parallel: bool) -> ReactTool:
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
         raise InvalidInputError(f"{name!r} is not a valid tool name.", hint="Use a function with a name of letters, digits and _.")
@@ -129,7 +115,7 @@ def _make(function: Callable[..., Any], *, parallel: bool) -> ReactTool:
     def call(arguments: dict[str, Any], ctx: Any) -> Any:
         return function(**arguments, **({_CONTEXT: ctx} if _CONTEXT in parameters else {}))
 
-    return ReactTool(Tool(name, about, shape.model_json_schema()), partial(_read, shape), call, parallel)
+    return ReactTool(Tool(name, about, shape.model_json_schema()), partial(_read, shape), call)
 
 
 def parse_arguments(name: str, written: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def _nothing_ran() -> None:
     RAN.clear()
 
 
-@tool(parallel=True)
+@tool
 def bash(command: str) -> str:
     """Run a command."""
     RAN.append(command)

@@ -98,11 +98,10 @@ async def test_slow_tool_times_out(tmp_path: Path) -> None:
     assert _observations(model) == ["Error: TimeoutError: it was not done within 0.001 s"]
 
 
-@pytest.mark.parametrize("parallel", [False, True])
-async def test_task_error_of_a_tool_fails_the_task(tmp_path: Path, parallel: bool) -> None:
+async def test_task_error_of_a_tool_fails_the_task(tmp_path: Path) -> None:
     """At once, also during other calls."""
 
-    @tool(parallel=parallel)
+    @tool
     def stop() -> str:
         """Stop."""
         raise TaskError("no access")
@@ -110,21 +109,6 @@ async def test_task_error_of_a_tool_fails_the_task(tmp_path: Path, parallel: boo
     twice = ModelAnswer("", "tools", tool_calls=(ToolCall("a", "stop", ""), ToolCall("b", "stop", "{}")))
     with pytest.raises(TaskError, match="no access"):
         await _run(tmp_path, census_agent(stop), twice, "never")
-
-
-async def test_parallel_tools_run_concurrently(tmp_path: Path) -> None:
-    """Their results have the order of the calls."""
-    met = asyncio.Barrier(2)
-
-    @tool(parallel=True)
-    async def meet(name: str) -> str:
-        """Meet."""
-        await met.wait()
-        return name
-
-    calls = tuple(ToolCall(name, "meet", json.dumps({"name": name})) for name in "ab")
-    _, model, _ = await _run(tmp_path, census_agent(meet), ModelAnswer("", "tools", tool_calls=calls), "Met.")
-    assert _observations(model) == ["a", "b"]
 
 
 async def test_steps_are_limited(tmp_path: Path) -> None:
