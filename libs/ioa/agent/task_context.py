@@ -177,17 +177,16 @@ class TaskContext(ABC):
         latest, self._progress = self._progress, None
         return latest
 
-    def search(self, *needs: str | Need, budget: int | None = None) -> UnderWay[SearchResult]:
+    def search(self, *needs: str | Need) -> UnderWay[SearchResult]:
         """Search for agents: `await ctx.search("…")` in an async function, `ctx.search("…").result()` in a sync one.
 
         Args:
             needs: Needs in words, or `Need`s with keywords, filters and `k`. A need in words does not find this agent.
-            budget: Maximum number of hits in the merged list of all needs.
 
         Raises:
             InvalidInputError: A need is not valid.
         """
-        return self._start(self._search(needs, budget), "search")
+        return self._start(self._search(needs), "search")
 
     def chat(
         self,
@@ -334,8 +333,8 @@ class TaskContext(ABC):
         """Start a request, from any thread."""
 
     @abstractmethod
-    def _search(self, needs: Sequence[str | Need], budget: int | None) -> Coroutine[Any, Any, SearchResult]:
-        """Return a search for needs, with the maximum number of merged hits."""
+    def _search(self, needs: Sequence[str | Need]) -> Coroutine[Any, Any, SearchResult]:
+        """Return a search for needs."""
 
     @abstractmethod
     async def _chat(self, question: ChatQuestion) -> ChatAnswer:

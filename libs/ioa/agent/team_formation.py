@@ -39,14 +39,14 @@ async def is_launched(network: AgentNetwork, request: Sync) -> bool:
         return True
 
 
-def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str, budget: int | None) -> Search:
+def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str) -> Search:
     """Return a search for needs; needs in words exclude the agent `me`.
 
     Raises:
         InvalidInputError: A need is not valid.
     """
     spelled = [{"text": need, "filters": {"not_self": True}} if isinstance(need, str) else need for need in needs]
-    return validate(Search, {"needs": spelled, "by": me, "purpose": purpose, "budget": budget})
+    return validate(Search, {"needs": spelled, "by": me, "purpose": purpose})
 
 
 @dataclass

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.teams.checker import PolicyFinding
 from ioa.protocol.teams.team_file import TeamSpec, document_of, team_of, to_toml
 
 
@@ -40,7 +39,7 @@ class TeamNode:
 class Team:
     """A team with a policy: its roles, and the order in which they speak.
 
-    The fields are described with team files (`docs/policies.md`). Nothing is checked before `check`, `write`, `run` or `spec`.
+    The fields are described with team files (`docs/policies.md`). Nothing is checked before `write`, `run` or `spec`.
 
     Args:
         name: The name of the team.
@@ -75,10 +74,6 @@ class Team:
         """The team as programs publish it with a goal. A `TeamError` lists all mistakes."""
         nodes = [{name: value for name, value in node.items() if name != "exits" or value} for node in self._file["nodes"]]
         return team_of({**self._file, "nodes": nodes})
-
-    def check(self) -> tuple[PolicyFinding, ...]:
-        """Return the findings of a check; a `TeamError` lists all mistakes."""
-        return self.spec.check()
 
     def write(self, file: str | Path) -> None:
         """Write a team file for `ioa team`: JSON if its name ends with `.json`, otherwise TOML."""

@@ -134,8 +134,8 @@ class RecordingContext(TaskContext):
                 answer.set_exception(error)
             return answer
 
-    async def _search(self, needs: Sequence[str | Need], budget: int | None) -> SearchResult:
-        self.searches.append(search_for_others(needs, me=_ME, purpose=self.task_id, budget=budget))
+    async def _search(self, needs: Sequence[str | Need]) -> SearchResult:
+        self.searches.append(search_for_others(needs, me=_ME, purpose=self.task_id))
         return self.found
 
     async def _ask(self, inquiry: Inquiry) -> str:

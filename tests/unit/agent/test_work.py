@@ -91,10 +91,10 @@ async def test_search_of_a_function_returns_agents(company: Company) -> None:
         return await search(request)
 
     def work(words: str, ctx: TaskContext) -> str:
-        return ",".join(hit.card.agent_id for hit in ctx.search("somebody", budget=3).result().merged)
+        return ",".join(hit.card.agent_id for hit in ctx.search("somebody").result().merged)
 
     async def work_async(words: str, ctx: TaskContext) -> str:
-        await ctx.search("somebody", budget=3)
+        await ctx.search("somebody")
         return str(ctx.search("somebody").result())
 
     company.network.search = noted  # type: ignore[assignment,method-assign]
@@ -104,8 +104,8 @@ async def test_search_of_a_function_returns_agents(company: Company) -> None:
     assert (await company.task_result(ROOM)).task_conclusion.split(",")[:2] == ["lead", "other"]
     assert "Write: await ctx.search(…)" in (await company.task_result(ROOM, task("t2").task_id)).task_conclusion
     need = Need(text="somebody", filters=Filters(not_self=True))
-    about = {one.by: (one.needs, one.purpose, one.budget) for one in asked if one.budget}
-    assert about == {"worker": ((need,), "t1-t1", 3), "other": ((need,), "t1-t2", 3)}
+    about = {one.by: (one.needs, one.purpose) for one in asked if one.needs == (need,)}
+    assert about == {"worker": ((need,), "t1-t1"), "other": ((need,), "t1-t2")}
 
 
 async def test_renewal_reports_the_load(company: Company) -> None:

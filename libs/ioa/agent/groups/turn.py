@@ -160,7 +160,7 @@ class Turn:
         if agent_id is not None and member.state.is_member(agent_id):
             raise InvalidInputError(f"{agent_id} is in the group, or was removed from it: send a message, or invite another agent.")
         if agent_id is None:
-            search = search_for_others([invite.need], me=member.me, purpose=member.comm_id, budget=None)
+            search = search_for_others([invite.need], me=member.me, purpose=member.comm_id)
             [hits] = (await until_answered(network.search, search)).by_need
             agent_id = next((hit.card.agent_id for hit in hits.hits if not member.state.is_member(hit.card.agent_id)), None)
             if agent_id is None:

@@ -82,8 +82,8 @@ class RunningTask(TaskContext):
     def _begin(self, request: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(request, self._loop)
 
-    def _search(self, needs: Sequence[str | Need], budget: int | None) -> Coroutine[Any, Any, SearchResult]:
-        request = search_for_others(needs, me=self._member.me, purpose=self.task_id, budget=budget)
+    def _search(self, needs: Sequence[str | Need]) -> Coroutine[Any, Any, SearchResult]:
+        request = search_for_others(needs, me=self._member.me, purpose=self.task_id)
         return find_agents(self._member.ports.network, request)
 
     async def _chat(self, question: ChatQuestion) -> ChatAnswer:
