@@ -163,7 +163,7 @@ async def test_agent_above_its_rate_retries_after_retry_after(company: Company) 
 
 async def test_message_without_an_answer_is_repeated_with_its_id(tmp_path: Path) -> None:
     """The log contains it once."""
-    async with open_company(tmp_path, silence=timedelta(seconds=0.1)) as company:
+    async with open_company(tmp_path, silence=timedelta(hours=1)) as company:
         say, answered = company.network.say, set()
 
         async def say_and_lose_the_first_answer(message: Message) -> Accepted | Rejected:

@@ -202,8 +202,8 @@ class GroupSession:
     async def _fulfil(self, name: str, duty: Duty) -> None:
         """Run a duty and log its failure: the router's deadlines move the group on.
 
-        `SupersededError` ends the agent. An accepted entry arrives in the inbox and ends the duty, or is read after a silence. If
-        nothing was accepted, the log is read at once.
+        `SupersededError` ends the agent. The accepted entry of a reply ends the duty. The log is read if nothing was
+        accepted, or if the reply has no entry because the first reply was lost.
         """
         try:
             accepted = await duty()
@@ -212,7 +212,7 @@ class GroupSession:
                 raise
             _log.exception("duty_failed", duty=name)
             return
-        if accepted is None:
+        if accepted is None or accepted.entry is None:
             self.look()
 
     async def _close(self) -> None:
