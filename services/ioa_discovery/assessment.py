@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.events import Entry, Said
 from ioa.group.requests import no_group
 from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.group_log import GroupLog
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
@@ -33,7 +33,7 @@ class Assessor:
     def __init__(
         self,
         log: GroupLog,
-        view: NatsRegistryView,
+        view: RegistryView,
         outcomes: NatsOutcomes,
         sessions: NatsSessions,
         experience: Experience,
@@ -103,7 +103,7 @@ class _EndedTasks:
                 _, at = self._closed.get(task.task_id, (task, entry.event.at))
                 self._closed[task.task_id] = task, at
 
-    def outcomes(self, view: NatsRegistryView) -> Iterator[Outcome]:
+    def outcomes(self, view: RegistryView) -> Iterator[Outcome]:
         """Yield the outcomes in the order in which the tasks ended. A rejected task counts as not done.
 
         Tasks are left out if their assignee is the owner of the group, belongs to the owner's pool, or declined the task; if they

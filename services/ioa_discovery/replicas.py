@@ -11,8 +11,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.ports.clock import Clock
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import IDLE, AgentCard, Load, why_not_drafted
 from ioa.protocol.ids import AgentId, PoolId
 
@@ -32,7 +32,7 @@ class Replicas:
     A named agent counts as busier by one task for `renew_every`, because its load does not contain that task yet.
     """
 
-    def __init__(self, view: NatsRegistryView, clock: Clock, renew_every: timedelta) -> None:
+    def __init__(self, view: RegistryView, clock: Clock, renew_every: timedelta) -> None:
         self._view = view
         self._clock = clock
         self._renew_every = renew_every

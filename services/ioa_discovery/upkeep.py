@@ -16,8 +16,8 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Gauge
 
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.errors import UnavailableError
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 
@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 class Upkeep:
     """Follow a registry with an indexer. Call `touch` for every agent that changed."""
 
-    def __init__(self, indexer: Indexer, view: NatsRegistryView, *, retry: timedelta = _RETRY) -> None:
+    def __init__(self, indexer: Indexer, view: RegistryView, *, retry: timedelta = _RETRY) -> None:
         self._indexer = indexer
         self._view = view
         self._retry = retry

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
 
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.agent.team_formation import cast_needs
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.brain import NobodyFits
 from ioa.ports.discovery import Discovery
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard, why_not_drafted
 from ioa.protocol.ids import AgentId, PoolId
@@ -37,7 +37,7 @@ async def cast_team_of_task(team: TeamSpec, task: ParentTask, assignee: AgentId,
     return cast.cast
 
 
-def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: NatsRegistryView) -> tuple[Casting, ...]:
+def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: RegistryView) -> tuple[Casting, ...]:
     """Return the members of each role, in the order of the roles.
 
     A role that names a pool is assigned to online replicas: the owner first, then agents without a role, the least busy first.
@@ -101,7 +101,7 @@ def card_of_seat(seat: AgentId) -> AgentCard:
 
 
 def _able(
-    name: AgentId, count: int, owner: AgentId, registry: NatsRegistryView, taken: Set[AgentId], busy: Set[AgentId]
+    name: AgentId, count: int, owner: AgentId, registry: RegistryView, taken: Set[AgentId], busy: Set[AgentId]
 ) -> Sequence[AgentId]:
     """Return the agent of this name, or at most `count` replicas of the pool, the owner and idle ones first, without `taken`."""
     if count == 1 and registry.card(name) is not None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.ports.discovery import Discovery
+from ioa.ports.registry_view import RegistryView
 from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.store_share import StoreShare
 from ioa_groups.goal_orders import UnreadGoals
@@ -26,7 +26,7 @@ class GroupServicePorts(GroupStores):
         unread: Goals that intake has not read yet.
     """
 
-    registry: NatsRegistryView
+    registry: RegistryView
     files: NatsFileStore
     teams: NatsTeams
     work: NatsWorkQueue

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.concurrency import fail_after
 from ioa.errors import NotYetError
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import CommId, PoolId, UserId
 
 LEAST = 2
@@ -36,7 +36,7 @@ class PoolShares:
         open_groups: Goals that have not ended.
     """
 
-    def __init__(self, registry: NatsRegistryView, open_groups: NatsOpenGroups) -> None:
+    def __init__(self, registry: RegistryView, open_groups: NatsOpenGroups) -> None:
         self._registry = registry
         self._open_groups = open_groups
         self._offered: defaultdict[tuple[UserId, PoolId | None], dict[CommId, float]] = defaultdict(dict)

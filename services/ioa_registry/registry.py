@@ -18,11 +18,11 @@ from prometheus_client import Gauge
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.concurrency import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError, reason_of
 from ioa.ports.clock import Clock, IdSource
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
@@ -58,7 +58,7 @@ class RegistryPorts:
     cards: Records[CardRecord]
     leases: Records[Renewal]
     sessions: NatsSessions
-    view: NatsRegistryView
+    view: RegistryView
     memberships: NatsMemberships
     work: NatsWorkQueue
     clock: Clock

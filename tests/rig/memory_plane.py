@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.system_clock import RandomIds
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord
@@ -103,7 +103,7 @@ class OnlineAgents:
         similarity: The similarity of a card to a need.
     """
 
-    def __init__(self, view: NatsRegistryView) -> None:
+    def __init__(self, view: RegistryView) -> None:
         self._view = view
         self.similarity: Callable[[str, AgentCard], float] = lambda need, card: 0.9
 

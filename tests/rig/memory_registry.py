@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import Load, ModelReport
@@ -116,23 +115,23 @@ class MemorySessions(NatsSessions):
         return True
 
 
-class MemoryRegistryView(NatsRegistryView):
-    """A registry view for unit tests. False in this: it is never behind the stores it looks at."""
+class MemoryRegistryView:
+    """A `RegistryView` for unit tests. False in this: it is never behind the stores it looks at."""
 
     def __init__(self, cards: MemoryCards, leases: MemoryLeases) -> None:
-        self._card_store = cards
-        self._lease_store = leases
+        self._cards = cards
+        self._leases = leases
 
     async def whole(self) -> None:
         """Return at once."""
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""
-        return self._card_store.records.get(agent_id)
+        return self._cards.records.get(agent_id)
 
     def cards(self) -> Sequence[CardRecord]:
         """All cards, by id."""
-        return [record for _, record in sorted(self._card_store.records.items())]
+        return [record for _, record in sorted(self._cards.records.items())]
 
     def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
         """Return the cards of a pool, by id."""
@@ -140,20 +139,20 @@ class MemoryRegistryView(NatsRegistryView):
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
-        return self._lease_store.stands(agent_id)
+        return self._leases.stands(agent_id)
 
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was not heard for a whole lease."""
-        return self._lease_store.is_over(agent_id)
+        return self._leases.is_over(agent_id)
 
     def silence(self, agent_id: AgentId) -> timedelta | None:
         """How long the agent has not been heard."""
-        return self._lease_store.silence(agent_id)
+        return self._leases.silence(agent_id)
 
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent is."""
-        return self._lease_store.renewal(agent_id).load
+        return self._leases.renewal(agent_id).load
 
     def model(self, agent_id: AgentId) -> ModelReport | None:
         """How the agent's model answers."""
-        return self._lease_store.renewal(agent_id).model
+        return self._leases.renewal(agent_id).model

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import GoalName
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
@@ -66,7 +66,7 @@ class MemoryServices(GroupParts, Generic[D]):
         *,
         inboxes: Inboxes,
         work: MemoryWorkQueue,
-        discovery: Callable[[NatsRegistryView], D],
+        discovery: Callable[[RegistryView], D],
         routers: int = 1,
     ) -> None:
         self.log, self.timers, self.progress = MemoryGroupLog(), MemoryTimers(clock), MemoryProgress()

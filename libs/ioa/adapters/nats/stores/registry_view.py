@@ -76,18 +76,15 @@ class NatsRegistryView:
         return [self._cards[agent_id] for agent_id in sorted(self._pools.get(pool, ()))]
 
     def is_online(self, agent_id: AgentId) -> bool:
-        """Whether the agent's lease is valid, so that the agent may be found and launched."""
+        """Whether the agent's lease is valid."""
         return self._judge.standing(agent_id) is Standing.ONLINE
 
     def is_lost(self, agent_id: AgentId) -> bool:
-        """Whether the agent was silent for a whole lease while others were heard, so that its groups are informed.
-
-        An agent that deregistered within a lease is neither online nor lost.
-        """
+        """Whether the agent was silent for a whole lease while other agents were heard."""
         return self._judge.standing(agent_id) is Standing.LOST
 
     def silence(self, agent_id: AgentId) -> timedelta | None:
-        """Return the time from the agent's last renewal to the last one of any agent, by the server's clock."""
+        """Return the time since the agent was heard."""
         return self._judge.silence(agent_id)
 
     def load(self, agent_id: AgentId) -> Load:
