@@ -22,7 +22,6 @@ from prometheus_client import Gauge
 from ioa.adapters.nats.wire.subscriptions import watching
 from ioa.client.client import END, Client
 from ioa.client.documents import GoalRow, ProgressDocument, told
-from ioa.client.waiting import open_groups
 from ioa.client.watching import patiently, watch
 from ioa.concurrency import TaskGroup, fail_after
 from ioa.errors import reason_of
@@ -31,7 +30,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId, GoalName, UserId
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_items import OpenItem, open_items
+from ioa_gateway.open_items import OpenItem, read_open_items
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse_encoding import HEARTBEAT, encode_event
@@ -254,7 +253,7 @@ class EventStreams:
         async def read() -> None:
             nonlocal known
             async with self._pages.slot(_READER):
-                items = frozenset([item async for group in open_groups(self._system) for item in open_items(group.state)])
+                items = await read_open_items(self._system)
             changed, known = items ^ known, items
             for follower in feed.followers:
                 caller = follower.caller

@@ -1,11 +1,13 @@
-"""Open items of a group: turns of people, and questions to the user of its goal."""
+"""Open items: turns of people, and questions to the users of goals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ioa.client.client import Client
 from ioa.client.documents import open_questions
-from ioa.client.waiting import people_in
+from ioa.client.waiting import open_groups, people_in
 from ioa.group.state import GroupState
 from ioa.protocol.ids import GoalName
 from ioa.protocol.teams.team_file import person_of
@@ -25,8 +27,12 @@ class OpenItem(NamedTuple):
     person: str = ""
 
 
-def open_items(state: GroupState) -> frozenset[OpenItem]:
-    """Return the open turns and questions of a group."""
+async def read_open_items(client: Client) -> frozenset[OpenItem]:
+    """Read the open turns and questions of all open groups."""
+    return frozenset([item async for group in open_groups(client) for item in _open_items(group.state)])
+
+
+def _open_items(state: GroupState) -> Sequence[OpenItem]:
     turn = f"{state.comm_id}.{state.turn}"
     turns = [OpenItem(turn, state.name, person_of(person)) for person in people_in(state) if person in state.floor]
-    return frozenset([*turns, *(OpenItem(question.item, state.name) for question in open_questions(state))])
+    return [*turns, *(OpenItem(question.item, state.name) for question in open_questions(state))]

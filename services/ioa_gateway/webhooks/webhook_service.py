@@ -24,7 +24,6 @@ from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
-from ioa.client.waiting import open_groups
 from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters
 from ioa.protocol.codec import decode
@@ -33,7 +32,7 @@ from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.protocol.operation.webhooks import HookEvent, Notice, Webhook, WebhookId, signature_of
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_items import OpenItem, open_items
+from ioa_gateway.open_items import OpenItem, read_open_items
 from ioa_gateway.webhooks.http_post import HttpPost
 
 TRIED_FOR = timedelta(days=1)
@@ -98,8 +97,7 @@ class WebhookService:
         if not (hooks := await self._hooks(HookEvent.ASKED)):
             return
         noted = set[tuple[WebhookId, OpenItem]]()
-        items = [item async for group in open_groups(self.client) for item in open_items(group.state)]
-        for item in items:
+        for item in await read_open_items(self.client):
             for hook in await self._concerned(hooks, item.goal):
                 noted.add((hook.webhook_id, item))
                 if (hook.webhook_id, item) not in self._noted:
