@@ -120,7 +120,7 @@ class MemoryGroupLog:
     def _check(self, comm_id: CommId) -> None:
         seq = self._garbage.get(comm_id)
         if seq is not None:
-            raise UnreadableEntryError(f"Entry {seq} of group {comm_id} cannot be read.", comm_id=comm_id, seq=seq)
+            raise UnreadableEntryError(f"Entry {seq} of group {comm_id} cannot be read.", comm_id=comm_id, seq=seq, data=b"garbage")
 
     def _of(self, comm_id: CommId) -> list[StoredEntry]:
         return self._entries.get(comm_id, [])

@@ -21,12 +21,14 @@ class UnreadableEntryError(IoaError):
     Attributes:
         comm_id: The group.
         seq: The entry's sequence.
+        data: The entry as it is stored.
     """
 
-    def __init__(self, message: str, *, hint: str = "", comm_id: CommId = CommId(""), seq: int = 0) -> None:
+    def __init__(self, message: str, *, hint: str = "", comm_id: CommId = CommId(""), seq: int = 0, data: bytes = b"") -> None:
         super().__init__(message, hint=hint)
         self.comm_id = comm_id
         self.seq = seq
+        self.data = data
 
 
 ERRORS[AppendConflictError] = ErrorRow("append_conflict", Fault.SYSTEM, Retry.ENDLESS, "warning")

@@ -69,7 +69,7 @@ def _group_stores(client: Connection, clock: Clock, audit: AuditLog, settings: C
     sessions, open_groups, timers = NatsSessions(client), NatsOpenGroups(client), NatsTimers(client)
     goals, ended, dead = NatsGoalRecords(client), NatsEndedGoals(client), RecordedDeadLetters(NatsDeadLetters(client), audit)
     results = RecordedResults(NatsResults(client), ended, goals, audit)
-    log, inboxes = NatsGroupLog(client), NatsInboxes(client, sessions.find_inbox, router)
+    log, inboxes = NatsGroupLog(client, dead.put_unreadable), NatsInboxes(client, sessions.find_inbox, router)
     return GroupStores(
         clock=clock,
         audit=audit,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import structlog
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.delivery import DeadLetters, Results
+from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import PROBE, EndedGoal, GoalResult, Reason
@@ -17,6 +19,8 @@ from ioa.protocol.operation.audit import Deed
 from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.runtime.audit import AuditLog
 from ioa.telemetry import log_context
+
+_log = structlog.get_logger(__name__)
 
 accepted = Counter("ioa_goals_accepted_total", "Goals that were recorded and queued")
 ended = Counter("ioa_goals_ended_total", "Goals that have a result, by reason", ["reason"])
@@ -86,6 +90,7 @@ class RecordedDeadLetters:
     def __init__(self, dead: DeadLetters, audit: AuditLog) -> None:
         self._dead = dead
         self._audit = audit
+        self._unreadable: set[int] = set()
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Store a dead letter."""
@@ -95,3 +100,15 @@ class RecordedDeadLetters:
         with suppress(InvalidInputError):  # it is no goal
             who, _ = subjects.parse_goal_subject(subject)
         self._audit.note(Deed.DISCARDED, who=who, target=find_goal_id(data) or "", refused=reason)
+
+    async def put_unreadable(self, error: UnreadableEntryError) -> None:
+        """Store a copy of an unreadable entry of a log when this process reads it for the first time. Raises no error."""
+        if error.seq in self._unreadable:
+            return
+        _log.error("group_unreadable", comm_id=error.comm_id, seq=error.seq, error=error.message)
+        key, subject = f"{error.comm_id}/{error.seq}", subjects.log(error.comm_id)
+        try:
+            await self.put(DeadReason.UNREADABLE_ENTRY, str(error), subject=subject, data=error.data, key=key)
+            self._unreadable.add(error.seq)
+        except UnavailableError as failure:
+            _log.warning("not_set_aside", comm_id=error.comm_id, seq=error.seq, error=failure.message)

@@ -143,8 +143,13 @@ async def _read_or_none(log: GroupLog) -> StoredEntry | None:
 
 
 async def test_malformed_entry_is_named_in_the_error(client: Client) -> None:
-    """The error names the entry; the entries before it are read."""
-    log = NatsGroupLog(client)
+    """Who reads an entry that nobody can read learns which it is, and so does who is to keep a copy; what lies before is read."""
+    told: list[UnreadableEntryError] = []
+
+    async def note(error: UnreadableEntryError) -> None:
+        told.append(error)
+
+    log = NatsGroupLog(client, note)
     await fill(log, ROOM, "a")
     garbage = (await client.jetstream().publish(subjects.log(ROOM), b"\xc1garbage")).seq
     await fill(log, OTHER, "b")
@@ -155,6 +160,7 @@ async def test_malformed_entry_is_named_in_the_error(client: Client) -> None:
     with pytest.raises(UnreadableEntryError):
         await log.read(ROOM, after=0, limit=10)
     first = await log.read(ROOM, after=0, limit=1)
+    assert [(error.comm_id, error.seq, error.data) for error in told] == [(ROOM, garbage, b"\xc1garbage")] * 2
     assert (text_of(first[0]), text_of(await log.last(OTHER))) == ("a", "b")
 
 

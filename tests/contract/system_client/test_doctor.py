@@ -76,7 +76,7 @@ def _letter(seq: int, why: str, subject: str) -> DeadLetter:
 
 
 LETTERS = [
-    DeadLetterKind("undeliverable", 1, _letter(9, "The work on it failed 5 times: bug", "ioa.v1.comm.g.timer")),
+    DeadLetterKind("unreadable_entry", 1, _letter(9, "Entry 4 of group g cannot be read.", "ioa.v1.comm.g.log")),
     DeadLetterKind("too_large", 2, _letter(7, "The goal has 300,000 bytes.", "ioa.v1.goal")),
 ]
 REJECTED = [RejectedCaller("eve", "rate", 12_345), RejectedCaller("bob", "share", 2)]
@@ -104,7 +104,7 @@ FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: ag
         (_queues("intake", 3, 1, readers=0), OK, ""),
         (_queues("pool-poets", 2, 0, stream="IOA_WORK", readers=0), WARNING, "2 in IOA_WORK/pool-poets"),
         (dead_letters_finding([]), OK, "none"),
-        (dead_letters_finding(LETTERS), WARNING, "7 from ioa.v1.goal: The goal has 300,000 bytes.; 1 undeliverable, newest 9"),
+        (dead_letters_finding(LETTERS), WARNING, "7 from ioa.v1.goal: The goal has 300,000 bytes.; 1 unreadable_entry, newest 9"),
     ],
 )  # fmt: skip
 def test_finding_has_health_message_and_fix(found: Finding, health: Health, message: str) -> None:

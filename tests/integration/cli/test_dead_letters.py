@@ -85,7 +85,7 @@ async def test_a_letter_is_put_back_once(client: Client, capsys: pytest.CaptureF
 
 
 async def test_what_cannot_be_put_back_is_refused(client: Client) -> None:
-    """A message that was cut, and a goal that has ended, stay, with an error that names the cause."""
+    """A copy of an entry, a message that was cut, and a goal that has ended stay where they are, with what to do."""
     ended = GoalResult(
         goal_id=GoalId("over"),
         user=LOCAL,
@@ -96,15 +96,17 @@ async def test_what_cannot_be_put_back_is_refused(client: Client) -> None:
         finished_at=NEW_YEAR,
     )
     await NatsResults(client).publish(ended)
-    await _put(client, 1, data=b"x" * (MAX_PAYLOAD_BYTES + 1))
-    await _put(client, 2, data=b'{"goal": "x", "goal_id": "over"}')
+    await _put(client, 1, reason=DeadReason.UNREADABLE_ENTRY)
+    await _put(client, 2, data=b"x" * (MAX_PAYLOAD_BYTES + 1))
+    await _put(client, 3, data=b'{"goal": "x", "goal_id": "over"}')
     for number, kind, words in (
-        (1, InvalidInputError, "only 1,000,000 of 1,000,001 bytes"),
-        (2, ConflictError, "The goal over of dead letter 2 has ended"),
+        (1, InvalidInputError, "copy of an entry"),
+        (2, InvalidInputError, "only 1,000,000 of 1,000,001 bytes"),
+        (3, ConflictError, "The goal over of dead letter 3 has ended"),
     ):
         with pytest.raises(kind, match=words):
             await put_back(ioa.Client(client), Terminal(as_json=True), number)
-    assert (await _stored(client, GOALS), await _stored(client, DEAD)) == (0, 2)
+    assert (await _stored(client, GOALS), await _stored(client, DEAD)) == (0, 3)
 
 
 async def test_a_letter_is_shown_as_it_came(client: Client, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGoal
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalName
+from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.protocol.subjects import timer
+from ioa.runtime.recorded import RecordedDeadLetters
+from tests.rig.memory_delivery import RefusedMessage
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
 
@@ -54,6 +58,19 @@ async def test_the_timer_of_an_open_group_is_never_dropped(opened: Plane) -> Non
     opened.log.spoil(CommId("garbage"))
     for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
         await opened.routers[0].check_removable(subject)
+
+
+async def test_an_unreadable_entry_is_logged_and_stored_once(plane: Plane) -> None:
+    """A copy lies where it can be looked at, by whatever process and however often it is met."""
+    error = UnreadableEntryError("Entry 7 cannot be read.", comm_id=ROOM, seq=7, data=b"garbage")
+    with capture_logs() as lines:
+        for _ in range(3):
+            await plane.ports.dead.put_unreadable(error)
+    await RecordedDeadLetters(plane.dead, plane.audit).put_unreadable(error)
+    assert (plane.dead.letters, len(lines)) == (
+        [RefusedMessage(DeadReason.UNREADABLE_ENTRY, "Entry 7 cannot be read.", f"ioa.v1.comm.{ROOM}.log", b"garbage")],
+        1,
+    )
 
 
 async def test_an_effect_that_never_can_be_carried_out_holds_up_no_other(opened: Plane) -> None:

@@ -26,6 +26,8 @@ class DeadReason(StrEnum):
     """The system failed to accept the goal."""
     UNDELIVERABLE = "undeliverable"
     """The work on the message failed repeatedly, or its kind is unknown."""
+    UNREADABLE_ENTRY = "unreadable_entry"
+    """A copy of an unreadable entry of a group's log; the group cannot continue."""
     WEBHOOK = "webhook"
     """A notice that its webhook did not accept within a day."""
 
@@ -55,8 +57,13 @@ class DeadLetter(Model):
         """Check that the message can be published again.
 
         Raises:
-            InvalidInputError: It is incomplete.
+            InvalidInputError: It is not a message of a queue, or is incomplete.
         """
+        if self.reason == DeadReason.UNREADABLE_ENTRY:
+            raise InvalidInputError(
+                f"Dead letter {self.seq} is a copy of an entry, which is still in the log of its group.",
+                hint="The group's goal ends at its deadline; publish the goal again.",
+            )
         if len(self.data) < self.size_bytes:
             raise InvalidInputError(
                 f"Of dead letter {self.seq} only {len(self.data):,} of {self.size_bytes:,} bytes were kept.",

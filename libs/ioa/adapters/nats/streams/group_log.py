@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import suppress
 
 import nats.errors
@@ -27,16 +27,19 @@ _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 
 
 class NatsGroupLog:
-    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject."""
+    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject.
 
-    def __init__(self, client: Client) -> None:
+    `report_unreadable` is called with the error of each unreadable entry before it is raised.
+    """
+
+    def __init__(self, client: Client, report_unreadable: Callable[[UnreadableEntryError], Awaitable[None]] | None = None) -> None:
+        self._report_unreadable = report_unreadable
         self._stream = Stream(client, LOG)
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
-        message = await self._fetch(comm_id)
-        return None if message is None else read_entry(comm_id, message)
+        return await self._decode(comm_id, await self._fetch(comm_id))
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append the entry if the head is as expected, and signal it to followers of the goal; see the port."""
@@ -53,11 +56,11 @@ class NatsGroupLog:
         """Read a page, entry by entry."""
         page: list[StoredEntry] = []
         while len(page) < limit and (max_bytes is None or sum(stored.size_bytes for stored in page) < max_bytes):
-            message = await self._fetch(comm_id, after=after)
-            if message is None:
+            stored = await self._decode(comm_id, await self._fetch(comm_id, after=after))
+            if stored is None:
                 break
-            page.append(read_entry(comm_id, message))
-            after = message.seq
+            page.append(stored)
+            after = stored.seq
         return page
 
     async def find_message(self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int) -> int | None:
@@ -90,6 +93,16 @@ class NatsGroupLog:
         async with self._reads.slot(comm_id):
             return await (self._stream.last(subject) if after is None else self._stream.next(subject, after=after))
 
+    async def _decode(self, comm_id: CommId, message: StreamMessage | None) -> StoredEntry | None:
+        if message is None:
+            return None
+        try:
+            return read_entry(comm_id, message)
+        except UnreadableEntryError as error:
+            if self._report_unreadable is not None:
+                await self._report_unreadable(error)
+            raise
+
 
 def read_entry(comm_id: CommId, message: StreamMessage) -> StoredEntry:
     """Decode a stored entry, or raise `UnreadableEntryError`."""
@@ -102,4 +115,5 @@ def read_entry(comm_id: CommId, message: StreamMessage) -> StoredEntry:
             hint=f"Look at it with: nats stream get {LOG} {message.seq}",
             comm_id=comm_id,
             seq=message.seq,
+            data=data,
         ) from None
