@@ -8,13 +8,12 @@ the model answered lies in `benchmarks/data/prompts`, one file for each goal; `b
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
-from examples.robots.sort_hidden import GOAL as SORT
-from examples.robots.sort_hidden import REACH, table, world_of
 from ioa import Agent, ModelAgent, TaskContext, TaskError, TurnView
 from ioa.agent.definition import AgentDefinition
 from ioa.hosting.loading import load_agent
@@ -24,6 +23,10 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.teams.team_file import read_toml
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
+sys.path.append(str(_EXAMPLES / "robots"))
+from cubes import GOAL as SORT  # noqa: E402 - an example is no package
+from cubes import REACH, world_of  # noqa: E402
+
 _PROMPTS = Path(__file__).with_name("data") / "prompts"
 
 Agents = list[AgentDefinition]
@@ -190,6 +193,7 @@ def _first_number(task: str) -> int:
 
 
 def _robots() -> Agents:
+    table = load_agent(f"{_EXAMPLES / 'robots' / 'sort_hidden.py'}:table")
     return [table, *map(_robot, REACH)]
 
 

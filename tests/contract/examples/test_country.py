@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from code_executor import agent as code_executor
-from country import Country, create_site, make_country
+from country import Country, make_country
+from country_server import create_site
 from ioa import Agent, ModelError
 from ioa.agent.rules import RuleBrain
 from ioa.ports.chat_model import ModelAnswer

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from examples.robots.sort_hidden import GOAL, REACH, World, plan, robot, table
+from cubes import GOAL, REACH, World, plan
 from ioa.group.events import RepetitionRefused
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
 from ioa_testkit import System
+from sort_hidden import robot, table
 
 
 def steps(seed: int) -> int:

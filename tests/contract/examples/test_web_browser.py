@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from country import create_site, make_country
+from browser import Browser
+from country import make_country
+from country_server import create_site
 from ioa import InvalidInputError, UnavailableError
 from ioa.adapters.ssrf import OutsideTransport
-from web_browser import Browser, open_browser
+from web_browser import open_browser
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
