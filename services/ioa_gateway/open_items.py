@@ -9,7 +9,7 @@ from ioa.client.client import Client
 from ioa.client.documents import open_questions
 from ioa.client.waiting import open_groups, people_in
 from ioa.group.state import GroupState
-from ioa.protocol.ids import GoalName
+from ioa.protocol.ids import GoalName, UserId
 from ioa.protocol.teams.team_file import person_of
 
 
@@ -27,9 +27,9 @@ class OpenItem(NamedTuple):
     person: str = ""
 
 
-async def read_open_items(client: Client) -> frozenset[OpenItem]:
-    """Read the open turns and questions of all open groups."""
-    return frozenset([item async for group in open_groups(client) for item in _open_items(group.state)])
+async def read_open_items(client: Client, owner: UserId | None = None) -> frozenset[OpenItem]:
+    """Read the open turns and questions of a user's goals; None: of all goals."""
+    return frozenset([item async for group in open_groups(client, owner) for item in _open_items(group.state)])
 
 
 def _open_items(state: GroupState) -> Sequence[OpenItem]:

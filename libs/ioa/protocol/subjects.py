@@ -87,7 +87,6 @@ LOG_PAGE = "log.page"
 """Read entries of a group's log."""
 DEAD_PAGE = "dead.page"
 """Read dead letters."""
-READ_REQUESTS = (GOALS_LIST, GOALS_GET, GROUPS_LIST, LOG_PAGE, DEAD_PAGE)
 
 AUDIT_PAGE = "audit.page"
 """Read a page of the audit log, as an auditor."""
