@@ -26,7 +26,7 @@ from benchmarks.silent_groups import open_silent_groups
 from benchmarks.turns import parts_of
 from ioa.group.events import Entry, Said, encode_entry
 from ioa.group.machine import step
-from ioa.group.policy.view import seen_by
+from ioa.group.policy.visibility import seen_by
 from ioa.group.state import GroupState
 from ioa.protocol.codec import encode_value
 from ioa.protocol.messages import Decision, Discussion

@@ -53,7 +53,7 @@ def _term(word: str) -> int:
 
 
 def terms(text: str) -> list[int]:
-    """Return the terms of a text without stop words, in order, with repetitions."""
+    """Return a hash of the stem of each word of a text, in order, with repetitions, without stop words."""
     return [_term(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
 
 

@@ -48,8 +48,8 @@ class Gateway:
     """The parts of the gateway that all requests share.
 
     Attributes:
-        open_seat: Opens the network for a seat.
-        draw: Returns a number of random bytes.
+        open_seat: Opens the connection of a person's agent id.
+        draw: Returns as many random bytes as requested.
         system_of: Returns the client of a user.
         is_there: Whether the gateway is connected to the system.
     """

@@ -25,8 +25,12 @@ _CLOSE = {"Connection": "close"}
 def check_host(headers: Headers, hosts: Mapping[str, str]) -> tuple[str, str]:
     """Return the host of a request in lower case, and its scheme.
 
+    Args:
+        headers: The headers of the request.
+        hosts: The scheme of each permitted host.
+
     Raises:
-        HTTPException: Another host, a page of another site, or an ambiguous length of the body.
+        HTTPException: 421 for another host, 403 for a page of another site, 400 for an ambiguous length of the body.
     """
     names = [host.lower() for host in headers.getlist("host")]
     scheme = hosts.get(names[0]) if len(names) == 1 else None

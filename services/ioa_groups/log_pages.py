@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.group.policy.hearing import is_withheld
-from ioa.group.policy.view import view_for
+from ioa.group.policy.visibility import view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode

@@ -1,6 +1,6 @@
 """Events of lost and returned members, appended to the logs of their groups.
 
-Every replica appends them; the machine accepts each event once. `ioa.protocol.agents.liveness` decides which agents are lost. A
+Every replica appends them; the machine accepts each event once. `ioa.protocol.agents.lease_expiry` decides which agents are lost. A
 failure affects one group: it is logged, counted and retried.
 """
 

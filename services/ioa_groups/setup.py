@@ -9,7 +9,7 @@ from datetime import timedelta
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError, NotYetError
 from ioa.group.events import CancelRequested, GroupLaunched, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.casting import members_in_order
-from ioa.group.policy.view import charter_for, seen_by
+from ioa.group.policy.visibility import charter_for, seen_by
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import GroupLaunched, LaunchAbandoned, MemberLost, Said
-from ioa.group.policy.view import view_for
+from ioa.group.policy.visibility import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended, GroupState
 from ioa.ports.group_log import StoredEntry

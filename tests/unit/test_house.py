@@ -19,7 +19,7 @@ SPEAKS_HTTP = {
     "libs/ioa/adopt/endpoint.py",  # with servers that do tasks
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
     "libs/ioa/adapters/secret_stores/kubernetes.py",  # with the cluster's own
-    "libs/ioa/adapters/mcp_server.py",  # by the library of MCP
+    "libs/ioa/adapters/mcp_client.py",  # by the library of MCP
 }
 
 

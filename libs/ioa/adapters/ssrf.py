@@ -50,7 +50,7 @@ def is_public(address: str) -> bool:
 
 
 def is_own(address: str) -> bool:
-    """Return whether an address belongs to this machine: only these can be bound."""
+    """Return whether an address belongs to this machine. A socket can be bound only to such an address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as tried:
         tried.bind((address, 0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self, Unpack
 
 from ioa import react
-from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
+from ioa.adapters.mcp_client import McpAddress, McpServer, open_mcp_server
 from ioa.adopt.membership import Card, failure
 from ioa.agent.task_context import TaskContext
 from ioa.agent.view_text import with_results

@@ -131,7 +131,7 @@ class TurnView:
 
     @cached_property
     def decisions(self) -> tuple[Heard, ...]:
-        """The decisions under a policy that this agent has read, in order."""
+        """The choices of members that a policy asked, as far as this agent has read them, in order."""
         return tuple([one for one in read_conversation(self.log, self.replies) if one.kind == "decision"])
 
     @cached_property

@@ -81,7 +81,7 @@ async def create(
 
 @command(keys, "list")
 async def list_keys(system: Client, terminal: Terminal) -> None:
-    """List the keys with user, scopes and end."""
+    """List the keys with user, scopes and expiry, the oldest first."""
     store, _ = await _keys_of(system)
     found = sorted(await store.keys(), key=lambda key: key.created_at)
 

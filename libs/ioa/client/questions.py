@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def question_in_words(asked: OpenQuestion) -> str:
-    """Describe a question for a reader without a form."""
+    """Return a question as text: its author, its options, its deadline, and the default that counts then."""
     asker = f"Task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
     lines = [f"{asker} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
     lines += [f"Answer one of {', '.join(map(shown_in_line, asked.options))}."] if asked.options else []

@@ -286,7 +286,7 @@ class Entry(Model):
     The state comes last, because it is most of a large entry and is encoded apart.
 
     Attributes:
-        audience: The members that receive the event. The others receive the entry without it (`ioa.group.policy.view`).
+        audience: The members that receive the event. The others receive the entry without it (`ioa.group.policy.visibility`).
     """
 
     event: Event

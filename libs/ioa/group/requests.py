@@ -208,7 +208,7 @@ def encode_sequenced(entry: EncodedEntry, *, seq: int, previous_seq: int) -> byt
 class Entries(Model):
     """A page of a log, in order. With `complete` the last entry was the head when it was read.
 
-    `head` is the last sequence of the log. A cursor beyond it is of a log that is gone.
+    `head` is the last sequence of the log. If the reader's cursor is greater, the log that it read is lost.
     """
 
     entries: tuple[SequencedEntry, ...]

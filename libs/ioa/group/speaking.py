@@ -395,7 +395,7 @@ def resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | No
 
 
 def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
-    """Take the answer to a task, or to the member that asked the user, which has the floor again."""
+    """Apply an answer of the user. The task that asked gets it, or the member that asked has the floor again."""
     if answered.task_id is not None:
         about = answered.number, answered.answer, answered.at
         return questions.answer_task(state, answered.task_id, *about)

@@ -21,8 +21,9 @@ class DecidedBy(Model):
     """The decider of a message.
 
     Attributes:
-        name: The configured name of the model, or the id of a person.
-        instead_of: The model that failed before.
+        kind: A model, rules, a function or a person.
+        name: The configured name of the model, or the id of the person.
+        instead_of: The model that failed, so that rules decided.
         cause: The reason of its failure.
     """
 

@@ -245,7 +245,7 @@ class FormField(PolicyPart):
         return self
 
     def accepts(self, value: FieldValue | None) -> bool:
-        """Whether a value is possible. A member must be one of `options`, if those are known."""
+        """Return whether a value has the kind of the field, and is within its bounds or options; without options any member is."""
         match self.kind:
             case "text":
                 return isinstance(value, str) and bool(value.strip())

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
+from ioa.adapters.mcp_client import McpAddress, McpServer, open_mcp_server
 from ioa.agent.task_context import TaskContext
 from ioa.foreign_text import defused
 from ioa.ports.chat_model import Tool

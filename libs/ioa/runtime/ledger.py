@@ -32,7 +32,7 @@ from ioa.group.events import (
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.group.machine import CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects, step
 from ioa.group.policy.hearing import is_withheld
-from ioa.group.policy.view import shares_view, view_for
+from ioa.group.policy.visibility import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock

@@ -18,12 +18,12 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("ids_of_log_lines", default=_NO
 
 
 def bind(ids: Mapping[str, str]) -> None:
-    """Replace the ids of this task: `comm_id`, `goal_id`, `task_id`, `agent_id`, `traceparent`."""
+    """Replace the ids in the log lines of the current asyncio task: `comm_id`, `goal_id`, `task_id`, `agent_id`, `traceparent`."""
     _ids.set(ids)
 
 
 def bind_also(**ids: str) -> None:
-    """Add ids of this task."""
+    """Add ids to the log lines of the current asyncio task."""
     _ids.set({**_ids.get(), **ids})
 
 

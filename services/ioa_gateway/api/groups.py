@@ -106,7 +106,7 @@ async def trace(call: ReadCall, name: GoalPath) -> TraceDocument:
 
 @router.get("/goals/{goal_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
 async def follow_goal(call: ReadCall, name: GoalPath, after: SequenceAfter) -> Response:
-    """Follow a goal's group and its nested groups by server-sent events."""
+    """Follow a goal's group and its nested groups by server-sent events; status 204 if all entries were sent before."""
     standing = (await call.look(name)).standing
     if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
         return Response(status_code=204)  # only this status stops a browser from connecting again

@@ -15,8 +15,8 @@ import pytest
 from mcp import MCPError
 
 from ioa import UnavailableError
-from ioa.adapters import mcp_server
-from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
+from ioa.adapters import mcp_client
+from ioa.adapters.mcp_client import McpAddress, McpServer, open_mcp_server
 from tests.rig.deadline import eventually
 
 DONE = {"content": [{"type": "text", "text": "done"}]}
@@ -177,7 +177,7 @@ async def test_forgotten_session_is_opened_again() -> None:
 
 async def test_server_without_an_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the server."""
-    monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=0.5))
+    monkeypatch.setattr(mcp_client, "_OPENING", timedelta(seconds=0.5))
     bare = BareServer({})
     bare.has_tools = False
     with pytest.raises(UnavailableError, match=r"server http://127\.0\.0\.1.*did not answer within 0\.5 s"):

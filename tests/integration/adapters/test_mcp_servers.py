@@ -19,7 +19,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.applications import Starlette
 
 from ioa import Agent, InvalidInputError, UnavailableError
-from ioa.adapters.mcp_server import McpAddress, McpAnswer, open_mcp_server
+from ioa.adapters.mcp_client import McpAddress, McpAnswer, open_mcp_server
 from ioa.errors import IoaError
 from ioa.guards import deny, guarded
 from ioa.ports.chat_model import ModelAnswer

@@ -7,7 +7,7 @@ import pytest
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
-from ioa.group.policy.view import view_for
+from ioa.group.policy.visibility import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
 from ioa.ports.brain import TaskRecord

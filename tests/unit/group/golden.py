@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from ioa.group.events import Entry, Event, GroupLaunched
 from ioa.group.legality import legal_kinds
 from ioa.group.machine import Effect, step
-from ioa.group.policy.view import view_for
+from ioa.group.policy.visibility import view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.policy import Policy
 

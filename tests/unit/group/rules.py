@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, validate_call
 from ioa.group.deadlines import next_deadline
 from ioa.group.legality import legal_kinds, offer
 from ioa.group.machine import Effect, owed_effects
-from ioa.group.policy.view import seen_by
+from ioa.group.policy.visibility import seen_by
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.protocol.ids import AgentId

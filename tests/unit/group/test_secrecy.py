@@ -15,7 +15,7 @@ from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.hearing import as_known
-from ioa.group.policy.view import seen_by, view_for
+from ioa.group.policy.visibility import seen_by, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.protocol.codec import encode

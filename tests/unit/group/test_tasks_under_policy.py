@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ioa.group.events import TaskHeard, TimerFired, encode_entry
-from ioa.group.policy.view import seen_by, view_for
+from ioa.group.policy.visibility import seen_by, view_for
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,

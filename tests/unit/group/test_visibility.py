@@ -12,7 +12,7 @@ from ioa.group.events import Entry, Event, GroupLaunched, QuestionAnswered, Said
 from ioa.group.legality import legal_kinds, offer
 from ioa.group.machine import step
 from ioa.group.policy.hearing import is_withheld
-from ioa.group.policy.view import seen_by, shares_view, view_for
+from ioa.group.policy.visibility import seen_by, shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Discussing, GroupState
 from ioa.group.tasks import KEPT

@@ -107,7 +107,14 @@ def _asked_role(scene: Scene, about: Ask) -> str:
 
 
 def gather(scene: Scene, numbers: Iterable[int], *, votes: Votes | None = None, form: Form = ()) -> GroupState:
-    """Give members of the cast a seat each."""
+    """Let several members speak in parallel, or force the conclusion if too few turns or too little budget is left.
+
+    Args:
+        scene: The group.
+        numbers: The members; each gets a seat.
+        votes: The count of the answers, if a member asks a question.
+        form: The fields that each answer fills in.
+    """
     agents = {scene.agent(number): scene.cast.times[number] for number in numbers}
     return floor.gather(scene.state, agents, scene.at, votes=votes, form=form)
 

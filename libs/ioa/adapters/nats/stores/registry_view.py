@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.records import read_value
 from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.streams.topology import BEAT, CARDS, LEASES
-from ioa.protocol.agents.liveness import LeaseJudge, Sign, Standing, StandingChange
+from ioa.protocol.agents.lease_expiry import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.cards import Load, ModelReport
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Renewal

@@ -259,7 +259,7 @@ class Stream:
         return int(reply["seq"])
 
     async def purge(self, subject: str) -> None:
-        """Remove all messages on a subject, without a marker."""
+        """Remove all messages on a subject. Unlike in a key-value bucket, no deletion marker stays."""
         await self._ask("PURGE", filter=subject)
 
     async def remove(self, seq: int) -> None:

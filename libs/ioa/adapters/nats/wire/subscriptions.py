@@ -76,9 +76,10 @@ def announce_renewal(client: Client) -> None:
 
 @asynccontextmanager
 async def watching(client: Client, subject: str, take: Callable[[Msg], None], look: Callable[[], None]) -> AsyncIterator[None]:
-    """Pass messages to `take`, and call `look` after each reconnect and periodically, since messages may be lost.
+    """Pass messages on a subject to `take` while the block runs.
 
-    All blocks of a connection together cause about one call of `look` per second.
+    Messages may be lost, so `look` is called after each reconnect and periodically; it must read the state itself. With n blocks
+    on a connection, each calls its `look` about every n seconds.
     """
     _checking[client] = _checking.get(client, 0) + 1
     timer: asyncio.TimerHandle

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioa.protocol.agents.liveness import LeaseJudge, Sign, Standing, StandingChange
+from ioa.protocol.agents.lease_expiry import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.ids import AgentId
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.rules import read
