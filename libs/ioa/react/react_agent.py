@@ -114,7 +114,7 @@ class _Run:
         return await converse(messages, self._offered, self._observe, self._ctx, max_steps=max_steps, on_answer=trace)
 
     async def _observe(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
-        """Run the calls of one answer in their order, and return a message for each."""
+        """Run the calls of an answer in their order, and return a message for each call."""
         self._step += 1
         return [await self._answered(call) for call in calls]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items, example_of
+from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items, example_lines
 from ioa.agent.rules.list_plan import ListItem, parse_list
 from ioa.agent.rules.matching import build_team, match_agents
 from ioa.agent.rules.progress import next_utterance
@@ -36,7 +36,7 @@ class RuleBrain:
         if not unserved:
             return build_team(matches, mission.me.agent_id)
         nearest = [card for match in unserved for card in match.found]
-        return NobodyFits(tuple(match.item.text for match in unserved), "\n".join(example_of(nearest)))
+        return NobodyFits(tuple(match.item.text for match in unserved), "\n".join(example_lines(nearest)))
 
     async def speak(self, view: TurnView) -> Utterance:
         """Assign the tasks that are ready, wait for the open ones, or conclude; questions to several members are passed."""
@@ -54,7 +54,7 @@ class RuleBrain:
         missing = [item for item in items if not item.done]
         asked = dict.fromkeys(task.spec.assignee for item in missing for task in item.attempts)
         cards = {card.agent_id: card for card in view.charter.team_members}
-        return conclude(view, items, example_of([cards[agent] for agent in asked if agent in cards]))
+        return conclude(view, items, example_lines([cards[agent] for agent in asked if agent in cards]))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Open a nested group for the list within a task; its results are the task's result.

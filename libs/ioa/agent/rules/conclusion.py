@@ -30,7 +30,7 @@ def concluded_items(view: TurnView) -> Sequence[PlanItem]:
     return [PlanItem(_planned(task.spec), (task,)) for task in view.tasks]
 
 
-def example_of(cards: Sequence[AgentCard]) -> list[str]:
+def example_lines(cards: Sequence[AgentCard]) -> list[str]:
     """Return the lines of the first example of the nearest agent that can be a goal: a list, or a task that uses no result."""
     examples = (example for card in cards for example in card.examples if has_items(example) or "#" not in example)
     lines = next(examples, "").splitlines()[:_MAX_LIST_LINES]
