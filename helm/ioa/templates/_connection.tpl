@@ -1,4 +1,4 @@
-{{/* How a process connects to NATS: where to, as whom, and by which certificate authority. */}}
+{{/* Connection of a process to NATS: URL, seed and certificate authority. */}}
 
 {{- define "ioa.nats.headless" -}}
 {{ include "ioa.fullname" . }}-nats-headless.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
@@ -40,7 +40,7 @@
 {{- end -}}
 
 {{/*
-What that Secret holds: what is there, or, where nobody else makes it, a new authority and its certificate. One rendering makes one, so that pods
+Data of that Secret: the existing data, or, without another source, a new authority and its certificate. One rendering creates one, so that pods
 can restart by it.
 */}}
 {{- define "ioa.tls.data" -}}
@@ -117,12 +117,12 @@ checksum/{{ $.key }}: {{ sha256sum . }}
 {{- end }}
 {{- end -}}
 
-{{/* As whom `helm test` and the notes connect: the first of the users. */}}
+{{/* User of `helm test` and of the notes: the first user. */}}
 {{- define "ioa.test.user" -}}
 {{- (first .Values.credentials.users).name -}}
 {{- end -}}
 
-{{/* As whom `helm test` makes a key of HTTP: the first admin among the users; empty if there is none, or no gateway. */}}
+{{/* Admin that creates the HTTP key of `helm test`: the first admin; empty if there is none, or no gateway. */}}
 {{- define "ioa.test.admin" -}}
 {{- $admins := list -}}
 {{- range .Values.credentials.users }}{{ if eq .role "admin" }}{{ $admins = append $admins .name }}{{ end }}{{ end -}}

@@ -1,5 +1,5 @@
 {{/*
-Who connects to NATS, as the Job that makes credentials wants it: for each Secret the identities by key, and whether it is the Job's to write.
+Clients of NATS, for the Job that creates credentials: for each Secret the identities by key, and whether it was given.
 An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 */}}
 {{- define "ioa.identities" -}}

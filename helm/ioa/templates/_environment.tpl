@@ -9,7 +9,7 @@
 {{- end }}
 - name: IOA_METRICS_PORT
   value: "9464"
-- name: IOA_METRICS_ADDRESS # the kubelet probes it, and Prometheus scrapes it; who else may, the network policy says
+- name: IOA_METRICS_ADDRESS # for the kubelet and Prometheus; the network policy limits the readers
   value: "*"
 {{- end -}}
 

@@ -57,7 +57,7 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* The label by which network policies know who may connect to NATS. */}}
+{{/* The label of pods that may connect to NATS, for network policies. */}}
 {{- define "ioa.clientLabel" -}}
 {{ include "ioa.fullname" . }}-nats-client: "true"
 {{- end -}}

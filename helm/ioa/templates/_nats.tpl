@@ -14,12 +14,12 @@
 {{- $scales -}}
 {{- end -}}
 
-{{/* Whether somebody outside of NATS's pods reads its monitoring, which tells anybody who is connected and what they read. */}}
+{{/* Whether other pods read NATS's monitoring, which shows all connections and subscriptions. */}}
 {{- define "ioa.nats.monitored" -}}
 {{- or (not (empty .Values.networkPolicy.monitoring)) (eq (include "ioa.nats.scales" .) "true") -}}
 {{- end -}}
 
-{{/* Who reads NATS's monitoring, as a JSON list of a policy's `from` entries. */}}
+{{/* Readers of NATS's monitoring, as a JSON list of a policy's `from` entries. */}}
 {{- define "ioa.nats.readers" -}}
 {{- concat .Values.networkPolicy.monitoring (ternary .Values.networkPolicy.keda list (eq (include "ioa.nats.scales" .) "true")) | toJson -}}
 {{- end -}}
@@ -85,7 +85,7 @@ pid_file: /var/run/nats/nats.pid
 max_payload: 1MB
 max_pending: 8MB
 write_deadline: "2s"
-# Each part of a subject that somebody subscribes to takes 380 bytes of each server, and a line has room for 2,000 of them; ours have nine.
+# Each token of a subscribed subject needs 380 bytes on each server; subjects of IoA have at most nine.
 max_sub_tokens: 16
 # A service that hangs gets no more requests after 9 s. Clients that were heard in between are not pinged.
 ping_interval: 3s
