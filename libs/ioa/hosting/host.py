@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.folder_lock import locked_folder
+from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.otlp import open_live_spans
@@ -40,7 +40,7 @@ from ioa.telemetry import readiness
 _MAX_REPLICAS = 100
 """Maximum number of processes that run one agent without a replica number each."""
 _HOLDER_PATIENCE = timedelta(seconds=2)
-"""How long another process may hold the folder, in case it is stopping, before this process joins as another replica."""
+"""How long the folder's holder may take to note that it is stopping, before this process joins as another replica."""
 _FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS = 0.2, 10.0
 _NAMED = 5
 """Maximum number of agents in the name of a connection."""
@@ -223,7 +223,7 @@ class Crew:
         await together(*(take_part(*member) for member in self.members))
 
     async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
-        """Run an agent until `stop` is set. If another process runs it, run another replica of the agent.
+        """Run an agent until `stop` is set. If another process runs it and is not stopping, run another replica of the agent.
 
         Raises:
             ConflictError: The id belongs to another process, and no other may be taken.
@@ -247,10 +247,17 @@ class Crew:
         if agent_id != one.agent_id:  # do not wait for the id of another replica
             options, patience = replace(options, takeover=timedelta(0)), timedelta(0)
         async with (
-            locked_folder(folder, session, patience=patience),
+            locked_folder(folder, session, patience=patience) as lock,
             open_sqlite_store(folder / "memory.sqlite") as store,
             one.agent.opened() as opened,
+            beside(_note_stop(stop, lock, self.settings.stops_within)),
         ):
             ports = AgentPorts(self.network, store, self.clock, self.ids, mind.brain, mind.chat)
             client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
             await client.run(stop, lambda: self._settled.put_nowait(None))
+
+
+async def _note_stop(stop: Stop, lock: FolderLock, within: timedelta) -> None:
+    """Note a stop in the lock of the agent's folder, for a process that waits for it."""
+    await stop.wait()
+    lock.note_stopping(within)

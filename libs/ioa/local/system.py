@@ -129,8 +129,11 @@ async def open_embedded_system(
             async with supervisor.keep(programs):
                 await server.start()  # while the programs are loaded
                 async with beside(keep_server(server, data_dir, supervisor.pids, supervisor.ending)):
-                    await supervisor.until_ready()
-                    yield EmbeddedSystem(server.url, supervisor.pids, data_dir, urls, http)
+                    try:
+                        await supervisor.until_ready()
+                        yield EmbeddedSystem(server.url, supervisor.pids, data_dir, urls, http)
+                    finally:
+                        server.note_stopping()
         finally:
             await asyncio.to_thread(remove_password, data_dir)
 

@@ -29,7 +29,7 @@ from urllib.request import ProxyHandler, build_opener
 import structlog
 
 from ioa.adapters.child_processes import ending_with_parent, stop_process
-from ioa.adapters.folder_lock import locked_folder
+from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.concurrency import fail_after
@@ -55,8 +55,8 @@ _CONFIGURATION: dict[str, Any] = {
 }
 _POLL_SECONDS = 0.01
 _STOP_GRACE_SECONDS, _HEALTH_SECONDS = 10.0, 2.0
-_HOLDER_PATIENCE = timedelta(seconds=3)
-"""How long another system may hold the folder, in case it is stopping."""
+_STOPS_WITHIN, _HOLDER_PATIENCE = timedelta(seconds=45), timedelta(seconds=3)
+"""How long a system that is stopping may hold its folder while it drains, and may take to note that it is stopping."""
 _WRITE_ERROR = "write error"
 _PATH_BYTES = 16
 
@@ -65,16 +65,13 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(eq=False)
 class NatsServer:
-    """A nats-server process that `open_nats_server` started. It may be stopped and started again, on the same port and folder.
-
-    `lock_descriptor` is of the folder's lock: a process that inherits it holds the folder until it ends.
-    """
+    """A nats-server process that `open_nats_server` started. It may be stopped and started again, on the same port and folder."""
 
     _binary: Path
     _folder: Path
     _port: int | None
     _start_timeout: timedelta
-    lock_descriptor: int
+    _lock: FolderLock
     _configuration: dict[str, Any]
     _process: asyncio.subprocess.Process | None = None
     _monitor: str = ""
@@ -89,6 +86,11 @@ class NatsServer:
     def url(self) -> str:
         """The address for clients."""
         return f"nats://{_HOST}:{self._port}"
+
+    @property
+    def lock_descriptor(self) -> int:
+        """Descriptor of the folder's lock: a process that inherits it holds the folder until it ends."""
+        return self._lock.descriptor
 
     @property
     def pid(self) -> int:
@@ -119,6 +121,10 @@ class NatsServer:
                 message = f"nats-server did not answer within {timeout:g} s."
                 raise UnavailableError(message, hint=f"Its log: {self.log_path}") from None
             raise
+
+    def note_stopping(self) -> None:
+        """Write into the folder's lock that the system is stopping: its successor waits for the lock instead of failing."""
+        self._lock.note_stopping(_STOPS_WITHIN)
 
     async def stop(self) -> None:
         """End the server: SIGTERM, at which it flushes and closes its files, then SIGKILL after ten seconds."""
@@ -160,7 +166,7 @@ class NatsServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                pass_fds=(self.lock_descriptor,),
+                pass_fds=(self._lock.descriptor,),
             )
 
     async def _until_ready(self, log_start: int) -> None:
