@@ -7,7 +7,7 @@ entry of the log of an open goal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -156,37 +156,39 @@ class GoalListing:
         return [row], size
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
-        """Find a goal, and read a document of it.
-
-        Raise `NotFoundError` or `InvalidInputError` if no id, or several, begin as requested.
-        """
+        """Read documents of a goal. Raise `NotFoundError` or `InvalidInputError` if no id, or several, begin as requested."""
         if request.user is not None and request.goal_id is not None:
             name = GoalName(request.user, request.goal_id)
         else:
             name = await self._find_goal(reader, request.start)
         if reader.owner not in (None, name.user):
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
-        document = None if request.part is None else await self._read_part(name, request.part)
-        is_missing = document is None and request.part in ("record", "result")
+        found, left_out, size = dict[str, Model | None](), list[GoalPart](), 0
+        for part in request.parts:
+            document, document_bytes = await self._part(name, part)
+            if found and size + document_bytes > MAX_PAGE_BYTES:
+                left_out.append(part)
+            else:
+                found[part] = document
+                size += document_bytes
+        is_missing = any(part in found and found[part] is None for part in ("record", "result"))
         ending = await self._ended.find(name) if is_missing else None
-        answer = GoalFound(user=name.user, goal_id=name.goal_id, removed=str(ending or ""))
-        return answer if request.part is None else answer.model_copy(update={request.part: document})
+        answer = GoalFound(user=name.user, goal_id=name.goal_id, left_out=tuple(left_out), removed=str(ending or ""))
+        return answer.model_copy(update=found)
 
-    async def _read_part(self, name: GoalName, part: GoalPart) -> Model | None:
-        """Read a document from its stream's leader."""
-        log = subjects.log(name.comm_id)
-        read: Callable[[StreamMessage], Model]
+    async def _part(self, name: GoalName, part: GoalPart) -> tuple[Model | None, int]:
+        """Read a document from its stream's leader, with its size."""
+        log, read = subjects.log(name.comm_id), _DECODERS[part]
         match part:
             case "standing":
-                message, read = await self._logs.last(log), _decode_standing
+                message = await self._logs.last(log)
             case "record":
-                key = subject_of(GOAL_RECORDS, record_key(name.comm_id))
-                message, read = await self._record_stream.last(key), _decode_record
+                message = await self._record_stream.last(subject_of(GOAL_RECORDS, record_key(name.comm_id)))
             case "launch":
-                message, read = await self._logs.next(log, after=0), _decode_entry
+                message = await self._logs.next(log, after=0)
             case "result":
-                message, read = await self._results.last(subjects.result_of(name)), _decode_result
-        return None if message is None or not message.data else read(message)
+                message = await self._results.last(subjects.result_of(name))
+        return (None, 0) if message is None or not message.data else (read(message), len(message.data))
 
     async def groups(self, reader: GoalReader, request: ListGroups) -> GroupList:
         """List the groups of a page of goals, or find one group; see `goal` for errors.
@@ -258,6 +260,14 @@ def _decode_entry(message: StreamMessage) -> Entry:
 
 def _decode_result(message: StreamMessage) -> GoalResult:
     return decode_result(message.data)
+
+
+_DECODERS: Mapping[GoalPart, Callable[[StreamMessage], Model]] = {
+    "record": _decode_record,
+    "standing": _decode_standing,
+    "launch": _decode_entry,
+    "result": _decode_result,
+}
 
 
 def _shown(snapshot: GroupSnapshot, launch: Entry | None) -> GroupSnapshot:

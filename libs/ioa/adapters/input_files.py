@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import mimetypes
 import tempfile
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.errors import InvalidInputError
@@ -15,16 +16,36 @@ from ioa.protocol.goals import Announced, Artifact
 from ioa.protocol.setup.files import PIECE_BYTES, PutPiece, put_announced, put_in_pieces
 
 
-def read_input(file: Path) -> bytes:
-    """Read an input of a goal; this blocks.
+@dataclass(frozen=True)
+class InputData:
+    """An input file. `place` is its name in the store, unique among the files of the goal; `name` is shown to users."""
+
+    place: str
+    name: str
+    data: bytes
+    media_type: str
+
+
+async def read_inputs(files: Sequence[Path]) -> AsyncIterator[InputData]:
+    """Read the inputs of a goal in order; the media type is guessed from each name.
 
     Raises:
-        InvalidInputError: The file cannot be read.
+        InvalidInputError: A file cannot be read, or two have the same name.
     """
+    names = [file.name for file in files]
+    if len(set(names)) != len(names):
+        raise InvalidInputError("Two inputs have the same file name.", hint="Rename one of them.")
+    for number, file in enumerate(files):
+        yield await asyncio.to_thread(_read, number, file)
+
+
+def _read(number: int, file: Path) -> InputData:
     try:
-        return file.read_bytes()
+        data = file.read_bytes()
     except OSError as error:
         raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
+    media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    return InputData(f"{number}/{file.name}", file.name, data, media_type)
 
 
 async def put_data(name: str, data: bytes | AsyncIterable[bytes], media_type: str | None, put: PutPiece) -> Artifact:

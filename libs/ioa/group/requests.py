@@ -21,6 +21,7 @@ from ioa.protocol.model import OMITTED_IF_EMPTY, Instruction, Model
 from ioa.protocol.policy import Casting
 from ioa.protocol.policy_parts import MAX_ROLES, Name
 from ioa.protocol.setup.charter import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, ParentTask, PlannedTask
+from ioa.protocol.setup.reads import GoalPart
 from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, Usage
@@ -299,16 +300,17 @@ class GroupList(Model):
 
 
 class GoalFound(GoalReference):
-    """The name of a goal, and the requested document; None if it does not exist.
+    """The requested documents of a goal; None if one does not exist. Request those in `left_out` again: they did not fit.
 
     `standing` contains no charter. `launch` is the first entry of the group's log. `removed` is the outcome of a goal whose other
-    data was removed.
+    documents were removed.
     """
 
     record: GoalRecord | None = None
     standing: GroupSnapshot | None = None
     launch: Entry | None = None
     result: GoalResult | None = None
+    left_out: tuple[GoalPart, ...] = ()
     removed: str = ""
 
 

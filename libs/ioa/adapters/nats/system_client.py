@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import sys
 from collections import Counter
@@ -17,7 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
 
-from ioa.adapters.input_files import put_data, read_input
+from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.nats.auth.identity import RequestCaller, ask_caller, user_of
 from ioa.adapters.nats.delivery.delivery import read_progress
 from ioa.adapters.nats.requests.request import (
@@ -173,9 +172,15 @@ class NatsSystemClient:
             raise ForbiddenError(f"The goal belongs to {owner}; this credential is {me}'s.", hint="Ask its user or an admin.")
         await self._requester.request(subject, asked, Acknowledged)
 
-    async def _found(self, name: GoalName, part: reads.GoalPart) -> GoalFound:
-        """Read a document of a goal."""
-        return await self._read(subjects.GOALS_GET, reads.GetGoal(user=name.user, goal_id=name.goal_id, part=part), GoalFound)
+    async def _found(self, name: GoalName, *parts: reads.GoalPart) -> GoalFound:
+        """Read documents of a goal."""
+        asked = reads.GetGoal(user=name.user, goal_id=name.goal_id, parts=parts)
+        found = await self._read(subjects.GOALS_GET, asked, GoalFound)
+        while left := found.left_out:
+            more = await self._read(subjects.GOALS_GET, asked.model_copy(update={"parts": left}), GoalFound)
+            read = {str(part): getattr(more, part) for part in left if part not in more.left_out}
+            found = found.model_copy(update={**read, "left_out": more.left_out, "removed": found.removed or more.removed})
+        return found
 
     async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
         """Give an order an id, unless it has one, and store its files.
@@ -189,16 +194,18 @@ class NatsSystemClient:
             raise InvalidInputError(f"The goal has {count:,} input files; {allowed}.", hint="Pack them into an archive.")
         if order.agent is not None:
             await self._check_registered(order.agent)
-        for name, uses in Counter(one.name for one in (*order.inputs, *files)).items():
+        goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
+        stored = [
+            await put_data(one.name, one.data, one.media_type, partial(self._put_piece, goal_id, one.place))
+            async for one in read_inputs(files)
+        ]
+        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        for name, uses in Counter(one.name for one in complete.inputs).items():
             if uses > 1:  # an agent reads its inputs from one folder
                 raise InvalidInputError(
                     f"Two inputs have the same name, {shown_in_line(name)}.", hint="Give each a name of its own."
                 )
-        goal_id, inputs = order.goal_id or GoalId(RandomIds().new("goal")), [*order.inputs]
-        for number, file in enumerate(files):
-            data, put = await asyncio.to_thread(read_input, file), partial(self._put_piece, goal_id, f"{number}/{file.name}")
-            inputs.append(await put_data(file.name, data, None, put))
-        return order.model_copy(update={"goal_id": goal_id, "inputs": tuple(inputs)})
+        return complete
 
     async def _check_registered(self, name: AgentId) -> None:
         """Check that an agent or a pool has this name, online or not. If the registry does not answer, intake decides."""
@@ -318,15 +325,14 @@ class NatsSystemClient:
     async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
         """Return one goal, with the charter of its group if `with_team`, or raise `NotFoundError`."""
         name = await self._name(goal)
-        parts: tuple[reads.GoalPart, ...] = ("record", "standing", "result", "launch")
-        found, state, ended, *launch = await together(*(self._found(name, part) for part in parts[: 4 if with_team else 3]))
+        team: tuple[reads.GoalPart, ...] = ("launch",) if with_team else ()
+        found = await self._found(name, "record", "standing", "result", *team)
         if found.record is None:
             raise _removed(name, found.removed) if found.removed else _no_goal(name)
-        standing = state.standing
-        first = launch[0].launch if launch else None
-        if standing is not None and first is not None and isinstance(first.event, GroupLaunched):
-            standing = standing.model_copy(update={"charter": first.event.charter})
-        return GoalStatus(record=found.record, standing=standing, result=ended.result)
+        standing, launch = found.standing, None if found.launch is None else found.launch.event
+        if standing is not None and isinstance(launch, GroupLaunched):
+            standing = standing.model_copy(update={"charter": launch.charter})
+        return GoalStatus(record=found.record, standing=standing, result=found.result)
 
     async def count_waiting(self, goal: AnyGoal) -> int:
         """Count the goals of the same user that intake has not accepted."""

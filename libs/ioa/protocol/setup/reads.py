@@ -62,18 +62,18 @@ class ListGoals(Model):
 
 
 class GetGoal(Model):
-    """Read a document of a goal, named by its user and id, or by the beginning of its id.
+    """Read documents of a goal, named by its user and id, or by the beginning of its id.
 
     Attributes:
         start: The beginning of an id, or `user/id`. Whole ids are found among all goals, beginnings among the newest.
         user: The goal's user, with `goal_id`.
-        part: The document to read. None: only the name of the goal.
+        parts: The documents to read.
     """
 
     start: Annotated[str, Field(max_length=200)] = ""
     user: UserIdField | None = None
     goal_id: GoalIdField | None = None
-    part: GoalPart | None = None
+    parts: Annotated[tuple[GoalPart, ...], Field(max_length=4)] = ()
 
     @model_validator(mode="after")
     def _names_a_goal(self) -> Self:
