@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from nats.js.api import Header
 
 from benchmarks.silent_groups import NONCE
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.protocol import subjects

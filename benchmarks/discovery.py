@@ -32,7 +32,7 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.ids import PoolId
-from ioa_discovery.embedder import open_embedder
+from ioa_discovery.embedding_model import open_embedder
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher

@@ -26,8 +26,8 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.played_goals import GOALS, PlayedGoal
 from benchmarks.tape import PURPOSES, Heard, Tape, read_tape, write_tape
-from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
-from ioa.adapters.openai.request_body import strict_schema
+from ioa.adapters.openai.chat_request import strict_schema
+from ioa.adapters.openai.openai_chat import ModelSettings, open_openai_chat
 from ioa.agent.model.answers import Speech
 from ioa.client.costs import costs_by_purpose, decision_calls
 from ioa.group.events import Entry

@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from benchmarks import machine
 from benchmarks.parts import Parts
 from benchmarks.silent_groups import create_charter, launch, say_something
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
@@ -28,7 +28,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import TurnView
 from ioa.group.floor import next_living
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion
 from ioa.runtime.process import StopSignal

@@ -18,10 +18,10 @@ import msgpack
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.delivery.nats_delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.adapters.system_clock import SystemClock

@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.recorded")),
     ("Group setup", ("ioa.adapters.nats.streams.stream_stats",)),
-    ("Registry", ("ioa_registry.registry",)),
+    ("Registry", ("ioa_registry.agent_registry",)),
     ("Discovery", ("ioa_discovery.upkeep",)),
     ("Auth callout", ("ioa_authcallout.verifier",)),
     (

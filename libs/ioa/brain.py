@@ -6,7 +6,7 @@ The view of a turn is a `TurnView`, which builds the messages; the router checks
 
 from ioa.agent.brain_port import Brain, Decides, TaskView
 from ioa.agent.turn_view import Said
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, WholeConclusion
+from ioa.ports.brain_types import Mission, NobodyFits, TeamLaunch, TeamTools, WholeConclusion
 
 __all__ = [
     "Brain",

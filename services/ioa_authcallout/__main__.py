@@ -15,9 +15,9 @@ from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.concurrency import beside
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.credentials import REVOKED, lines
+from ioa.hosting.credential_store import REVOKED, lines
 from ioa.hosting.roster import read_roster
-from ioa.runtime.audit import open_audit_log
+from ioa.runtime.audit_log import open_audit_log
 from ioa.runtime.process import StopSignal, run_process
 from ioa_authcallout.callout_messages import answer_callouts
 from ioa_authcallout.issuer_keys import IssuerKeys, check_encrypted, fetch_keys, read_keys

@@ -15,7 +15,7 @@ from datetime import datetime
 
 import structlog
 
-from ioa.adapters.nats.auth.credentials import claims_of
+from ioa.adapters.nats.auth.nats_credentials import claims_of
 from ioa.adapters.nats.auth.roles import WHO_IS_THIS, Permissions, account_name
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import Message, taking

@@ -15,15 +15,15 @@ from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidI
 from prometheus_client import Counter
 from pydantic import ConfigDict
 
-from ioa.adapters.nats.auth.credentials import inbox_owner
+from ioa.adapters.nats.auth.nats_credentials import inbox_owner
 from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
 from ioa.errors import Fault, ForbiddenError, IoaError, row_of
-from ioa.hosting.credentials import is_line
+from ioa.hosting.credential_store import is_line
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.teams.team_file import is_seat
-from ioa.runtime.audit import AuditLog
+from ioa.runtime.audit_log import AuditLog
 from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys
 

@@ -11,7 +11,7 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.runtime.process import StopSignal, run_process
 from ioa_discovery.answering import Engines, open_answering
-from ioa_discovery.embedder import open_embedder
+from ioa_discovery.embedding_model import open_embedder
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.settings import DiscoverySettings
 from ioa_discovery.vector_store import StoredEmbedder

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from ioa.adapters.nats.requests.request import SEARCH_TIMEOUT
 from ioa.adapters.nats.requests.service import Handler, ServiceEndpoint, answer, answer_agent, open_service
-from ioa.adapters.nats.stores.outcomes import NatsOutcomes
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
+from ioa.adapters.nats.stores.nats_registry_view import NatsRegistryView
+from ioa.adapters.nats.stores.outcome_store import NatsOutcomes
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.concurrency import beside

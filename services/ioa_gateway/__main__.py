@@ -10,9 +10,9 @@ from functools import cache, partial
 
 import structlog
 
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks, follow_webhooks
+from ioa.adapters.nats.delivery.nats_delivery import NatsDeadLetters
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks, follow_webhooks
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import SystemClock
@@ -28,7 +28,7 @@ from ioa_gateway.app import create_app
 from ioa_gateway.auth import Keyring
 from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
-from ioa_gateway.limits import CallerLimits
+from ioa_gateway.key_limits import CallerLimits
 from ioa_gateway.seats import open_seat
 from ioa_gateway.server import open_server
 from ioa_gateway.settings import GatewaySettings

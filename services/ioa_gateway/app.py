@@ -17,13 +17,37 @@ from starlette.types import ASGIApp
 
 from ioa.distribution import installed_version
 from ioa_gateway.admission import Admission
-from ioa_gateway.api import agents, agui, chat, files, goals, groups, questions, seats, session, teams, webhooks
+from ioa_gateway.api import (
+    agent_routes,
+    agui,
+    chat_routes,
+    file_routes,
+    goal_routes,
+    group_routes,
+    question_routes,
+    seat_routes,
+    session,
+    team_routes,
+    webhook_routes,
+)
 from ioa_gateway.context import Gateway
 from ioa_gateway.optional_mounts import OptionalMount
 from ioa_gateway.problems import EXCEPTION_HANDLERS, MEDIA_TYPE, Problem
 from ioa_gateway.static_page import page_routes
 
-_MODULES = (goals, groups, files, agents, questions, seats, teams, webhooks, chat, agui, session)
+_MODULES = (
+    goal_routes,
+    group_routes,
+    file_routes,
+    agent_routes,
+    question_routes,
+    seat_routes,
+    team_routes,
+    webhook_routes,
+    chat_routes,
+    agui,
+    session,
+)
 
 
 _PROBLEM = {

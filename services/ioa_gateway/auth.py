@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 import structlog
 from starlette.requests import HTTPConnection
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.concurrency import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
 from ioa.protocol.operation.api_keys import KNOWN_FOR, ApiKey, KeyId, digest_of_secret, parse_key

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks
 from ioa.adapters.system_clock import SystemClock
 from ioa.client.client import Client
 from ioa.client.seat import PersonSeat, named
@@ -32,7 +32,7 @@ from ioa.protocol.setup.charter import Charter
 from ioa_gateway.auth import Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams
-from ioa_gateway.limits import CallerLimits
+from ioa_gateway.key_limits import CallerLimits
 from ioa_gateway.webhooks.http_post import HttpPost
 
 MAX_ITEMS = 500

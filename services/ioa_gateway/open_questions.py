@@ -9,7 +9,7 @@ from typing import Any
 
 from ioa.client.client import Client
 from ioa.client.documents import OpenQuestion, open_questions
-from ioa.client.questions import question_in_words
+from ioa.client.shown_questions import question_in_words
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
 from ioa.errors import NotFoundError
 from ioa.group.requests import GoalStatus

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection
 from ioa.errors import ForbiddenError
 from ioa.ports.agent_network import AgentNetwork

@@ -11,8 +11,8 @@ from ioa.adapters.nats.requests.request import FILE_TIMEOUT, NatsDiscovery
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_caller, open_service
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
-from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.stores.nats_registry_view import NatsRegistryView
+from ioa.adapters.nats.stores.team_store import NatsTeams
 from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
@@ -32,15 +32,15 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import UserId
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.operation.status import AskStoreStanding, Prune
-from ioa.protocol.setup.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, PutFile, PutUpload
+from ioa.protocol.setup.file_requests import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, PutFile, PutUpload
 from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, PutTeam
-from ioa.runtime.audit import AuditLog, audited
+from ioa.runtime.audit_log import AuditLog, audited
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_stores import open_group_stores
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.store_share import StoreShare
-from ioa_groups.files import FileService
 from ioa_groups.goal_orders import OrderLines, UnreadGoals
+from ioa_groups.group_files import FileService
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.parts import GroupParts
 from ioa_groups.read_service import read_endpoints

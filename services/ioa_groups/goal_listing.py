@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, record_key
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.streams.stream import ALL, PageBack, Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS, stream_of, subject_of
 from ioa.adapters.nats.wire.connection import Connection

@@ -18,7 +18,7 @@ from ioa.group.state import Ended
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import CommId
 from ioa.protocol.operation.status import Prune, Pruned
-from ioa.protocol.setup.files import folder_of
+from ioa.protocol.setup.file_requests import folder_of
 from ioa.telemetry import log_context
 from ioa_groups.group_ports import GroupServicePorts
 

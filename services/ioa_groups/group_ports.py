@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
-from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.stores.team_store import NatsTeams
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.runtime.group_stores import GroupStores

@@ -31,10 +31,10 @@ from ioa.protocol.setup.tickets import digest_of_ticket
 from ioa.protocol.teams.stored_teams import TeamReference
 from ioa.runtime.store_share import StoreShare
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.files import FileService
+from ioa_groups.group_files import FileService
 from ioa_groups.group_ports import GroupServicePorts
+from ioa_groups.named_teams import Teams
 from ioa_groups.offering import Offering
-from ioa_groups.teams import Teams
 
 _MAX_CACHED = 10_000
 """Maximum cached open goals."""

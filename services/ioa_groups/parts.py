@@ -6,16 +6,16 @@ import sys
 
 from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa_groups.files import FileService
 from ioa_groups.goal_retention import GoalRetention
+from ioa_groups.group_files import FileService
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.intake import Intake
 from ioa_groups.log_pages import LogPages
-from ioa_groups.membership import MembershipWatch
+from ioa_groups.member_changes import MembershipWatch
+from ioa_groups.named_teams import Teams
 from ioa_groups.offering import Offering
 from ioa_groups.setup import GroupSetup
 from ioa_groups.shares import PoolShares
-from ioa_groups.teams import Teams
 
 
 class GroupParts:

@@ -44,10 +44,10 @@ from ioa.protocol.texts import shortened
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.ledger import MAX_REASON_BYTES
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.casting import card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.launching import CARDS_BYTES, check_asked, launch_event
-from ioa_groups.teams import Teams
+from ioa_groups.named_teams import Teams
+from ioa_groups.role_casting import card_of_seat, cast_roles, cast_team_of_task
 
 SETUP_NAME = AgentId("group-setup")
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsOpenGroups
 from ioa.concurrency import fail_after
 from ioa.errors import NotYetError
 from ioa.ports.registry_view import RegistryView

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
-from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.nats_registry_view import NatsRegistryView
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.topology import CARDS, LEASES
 from ioa.adapters.nats.wire.connection import open_connection
@@ -17,12 +17,12 @@ from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.registry import CardRecord, Deregister, ListAgents, Register, RemoveAgent, Renew, Renewal
-from ioa.runtime.audit import audited, open_audit_log
+from ioa.runtime.audit_log import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry.process_metrics import before_scrapes
+from ioa_registry.agent_registry import Registry, RegistryPorts
 from ioa_registry.heartbeat import beat
-from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 
 SETTINGS = ControlPlaneSettings

@@ -9,7 +9,7 @@ import structlog
 
 from ioa.errors import ConflictError, NotFoundError, reason_of
 from ioa.protocol.registry import Acknowledged, CardRecord, RemoveAgent
-from ioa_registry.registry import RegistryPorts
+from ioa_registry.agent_registry import RegistryPorts
 
 EVERY = timedelta(hours=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from ioa.adapters.nats.delivery.delivery import NatsProgress
+from ioa.adapters.nats.delivery.nats_delivery import NatsProgress
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.requests.request import SAY_TIMEOUT
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import structlog
 
-from ioa.adapters.nats.delivery.delivery import NatsProgress
+from ioa.adapters.nats.delivery.nats_delivery import NatsProgress
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Event, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.machine import needs_entry

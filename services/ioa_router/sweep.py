@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsOpenGroups
 from ioa.concurrency import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import CommId

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server

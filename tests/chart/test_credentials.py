@@ -13,7 +13,7 @@ from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from ioa.hosting.cluster_credentials import make_credentials
-from ioa.hosting.credentials import load_roster
+from ioa.hosting.credential_store import load_roster
 from ioa.protocol.ids import TenantId
 from tests.chart.rendering import CI, Rendered, environment_of, plan_of, render
 

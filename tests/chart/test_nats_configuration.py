@@ -19,7 +19,7 @@ from ioa.adapters.nats.streams.topology import ensure_pool_consumer
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.errors import UnavailableError
-from ioa.hosting.credentials import load_roster, write_roster
+from ioa.hosting.credential_store import load_roster, write_roster
 from ioa.protocol.ids import PoolId
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.protocol.ids import UserId
 from ioa.protocol.operation.api_keys import ApiKey, KeyId, Scope, digest_of_secret
 from tests.k8s.release import GATEWAY, RELEASE, apply_chart, helm, open_nats, pods

@@ -27,7 +27,7 @@ from ioa.client.seat import PersonReply, PersonSeat
 from ioa.client.waiting import Awaited
 from ioa.errors import ConflictError, NotFoundError, UnavailableError
 from ioa.group.requests import CancelGoal
-from ioa.local.system import Program
+from ioa.local.local_system import Program
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason

@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ioa.concurrency import fail_after
-from ioa.local.system import Program
+from ioa.local.local_system import Program
 
 _PRELOADED = (
     "ioa.hosting.__main__",

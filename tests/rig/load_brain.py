@@ -17,7 +17,7 @@ from ioa.agent.conversation import Heard, read_conversation
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import Said, TurnView
 from ioa.group.legality import Offer
-from ioa.ports.brain import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.agents.search import Need
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.adapters.nats.delivery.delivery import NatsProgress
+from ioa.adapters.nats.delivery.nats_delivery import NatsProgress
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said

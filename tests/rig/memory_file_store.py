@@ -10,7 +10,7 @@ from datetime import datetime
 from ioa.adapters.nats.stores.goal_files import NatsFileStore, StoredFile, counts_as
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact
-from ioa.protocol.setup.files import FilePiece, OwnerBytes
+from ioa.protocol.setup.file_requests import FilePiece, OwnerBytes
 from ioa.testing.manual_clock import NEW_YEAR
 
 

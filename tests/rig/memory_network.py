@@ -38,7 +38,7 @@ from ioa.protocol.goals import Announced, Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Message
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
-from ioa.protocol.setup.files import FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
+from ioa.protocol.setup.file_requests import FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
 from ioa.protocol.setup.tickets import digest_of_ticket
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_plane import MemoryControlPlane, Push

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships, NatsOpenGroups
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.setup.open_groups import OpenGroup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.stores.outcomes import NatsOutcomes
+from ioa.adapters.nats.stores.outcome_store import NatsOutcomes
 from ioa.protocol.agents.outcomes import Outcome
 
 

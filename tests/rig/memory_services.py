@@ -10,7 +10,7 @@ from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import GoalName
-from ioa.runtime.audit import AuditLog
+from ioa.runtime.audit_log import AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.ledger import GroupLedger
@@ -18,7 +18,7 @@ from ioa.runtime.recorded import RecordedDeadLetters, RecordedResults
 from ioa_groups.goal_orders import UnreadGoals
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.parts import GroupParts
-from ioa_registry.registry import Registry, RegistryPorts
+from ioa_registry.agent_registry import Registry, RegistryPorts
 from ioa_router.router import Router
 from tests.rig.memory_delivery import MemoryAuditSink, MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
 from tests.rig.memory_file_store import MemoryFileStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.stores.team_store import NatsTeams
 from ioa.protocol.teams.stored_teams import NamedTeam, TeamName, TeamRow
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.local.system import Program
+from ioa.local.local_system import Program
 from tests.rig.forks import ChildProcess, ForkServer
 from tests.rig.pings import replicas_answering
 

@@ -8,7 +8,7 @@ from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.errors import NotFoundError
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Artifact
-from ioa.protocol.setup.files import PIECE_BYTES, FilePiece, stream_in_pieces, whole
+from ioa.protocol.setup.file_requests import PIECE_BYTES, FilePiece, stream_in_pieces, whole
 from ioa.testing.manual_clock import NEW_YEAR
 
 OWNER = "agent-ada"

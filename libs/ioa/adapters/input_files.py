@@ -13,7 +13,7 @@ from pathlib import Path
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Announced, Artifact
-from ioa.protocol.setup.files import PIECE_BYTES, PutPiece, put_announced, put_in_pieces
+from ioa.protocol.setup.file_requests import PIECE_BYTES, PutPiece, put_announced, put_in_pieces
 
 
 @dataclass(frozen=True)

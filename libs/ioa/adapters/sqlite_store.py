@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.ports.brain import Contact
+from ioa.ports.brain_types import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import CommId, SessionId, TaskId

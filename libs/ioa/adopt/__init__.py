@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from ioa.adopt.mcp_tools import mcp
     from ioa.adopt.remote_agents import a2a
-    from ioa.adopt.webhooks import webhook
+    from ioa.adopt.webhook_agents import webhook
 
 __all__ = [
     "a2a",
@@ -50,7 +50,7 @@ _OTHERS = {
     "a2a": "ioa.adopt.remote_agents",
     "command": "ioa.adopt.commands",
     "mcp": "ioa.adopt.mcp_tools",
-    "webhook": "ioa.adopt.webhooks",
+    "webhook": "ioa.adopt.webhook_agents",
 }
 _HOMES = {**dict.fromkeys(__all__, "ioa.adopt.frameworks"), **_OTHERS}
 """The module of each name."""

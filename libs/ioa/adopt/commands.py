@@ -14,7 +14,7 @@ from typing import IO, Any, Unpack
 
 import structlog
 
-from ioa.adopt.membership import Card, adopted, as_object, failure, hear
+from ioa.adopt.adopted_member import Card, adopted, as_object, failure, hear
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line

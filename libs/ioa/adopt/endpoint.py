@@ -16,7 +16,7 @@ import httpx
 
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
 from ioa.adapters.ssrf import OutsideTransport
-from ioa.adopt.membership import failure
+from ioa.adopt.adopted_member import failure
 from ioa.agent.task_context import InputFile
 from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, TaskError

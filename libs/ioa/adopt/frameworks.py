@@ -17,7 +17,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Unpack
 
-from ioa.adopt.membership import Card, adopted
+from ioa.adopt.adopted_member import Card, adopted
 from ioa.agent.task_context import TaskContext
 from ioa.agent.view_text import with_results
 from ioa.errors import InvalidInputError, TaskError

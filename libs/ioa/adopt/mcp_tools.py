@@ -9,7 +9,7 @@ from typing import Self, Unpack
 
 from ioa import react
 from ioa.adapters.mcp_client import McpAddress, McpServer, open_mcp_server
-from ioa.adopt.membership import Card, failure
+from ioa.adopt.adopted_member import Card, failure
 from ioa.agent.task_context import TaskContext
 from ioa.agent.view_text import with_results
 from ioa.errors import InvalidInputError, TaskError

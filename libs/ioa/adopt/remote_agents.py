@@ -12,8 +12,8 @@ from typing import Self, Unpack
 
 import httpx
 
+from ioa.adopt.adopted_member import Card, failure
 from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, check_size, finished
-from ioa.adopt.membership import Card, failure
 from ioa.agent.task_context import MAX_ARTIFACT_BYTES, TaskContext, check_names
 from ioa.agent.view_text import with_results
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, MissingExtraError, TaskError

@@ -33,7 +33,7 @@ from ioa.errors import (
     find_error,
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
-from ioa.ports.brain import AsksModel
+from ioa.ports.brain_types import AsksModel
 from ioa.protocol.cards import AgentCard, Load, ModelReport
 from ioa.protocol.ids import CommId, SessionId
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ioa.agent.turn_view import TurnView
-from ioa.ports.brain import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.messages import Conclusion, Decision, Pass, TaskSpec
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from ioa.ports.brain import Reply, TaskRecord
+from ioa.ports.brain_types import Reply, TaskRecord
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     AskUser,

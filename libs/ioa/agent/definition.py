@@ -19,8 +19,8 @@ from ioa.protocol.texts import in_words
 
 if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.adapters.openai.settings import ModelSettings
+    from ioa.agent.agent_events import EventFunction
     from ioa.agent.brain_port import Brain
-    from ioa.agent.events import EventFunction
     from ioa.agent.task_context import TaskContext
     from ioa.agent.turn_view import Said, TurnView
     from ioa.ports.chat_model import ChatModel

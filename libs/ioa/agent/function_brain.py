@@ -15,7 +15,7 @@ from ioa.agent.send import until_answered
 from ioa.agent.turn_view import Said, TurnView
 from ioa.errors import InvalidInputError, reason_of
 from ioa.group.legality import TO_CONCLUDE
-from ioa.ports.brain import Invite, Utterance, WholeConclusion
+from ioa.ports.brain_types import Invite, Utterance, WholeConclusion
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass

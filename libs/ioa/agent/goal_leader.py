@@ -31,7 +31,7 @@ from ioa.errors import (
 )
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
+from ioa.ports.brain_types import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from ioa.ports.brain import UndecidedError
+from ioa.ports.brain_types import UndecidedError
 from ioa.ports.meter import Meter
 from ioa.protocol.messages import Pass, PassCause
 

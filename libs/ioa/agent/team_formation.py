@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.requests import Sync
-from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
+from ioa.ports.brain_types import Contact, NobodyFits, TeamLaunch
 from ioa.protocol.agents.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId

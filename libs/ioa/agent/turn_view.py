@@ -16,7 +16,7 @@ from ioa.errors import InvalidInputError
 from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
 from ioa.group.state import GroupState, Votes
-from ioa.ports.brain import FileReader, Invite, NoFiles, Posted, Reply, TaskRecord, Utterance, WholeConclusion
+from ioa.ports.brain_types import FileReader, Invite, NoFiles, Posted, Reply, TaskRecord, Utterance, WholeConclusion
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Reason

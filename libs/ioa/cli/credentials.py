@@ -22,7 +22,7 @@ from ioa.cli.command import command
 from ioa.cli.output.console import create_table
 from ioa.cli.output.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.credentials import (
+from ioa.hosting.credential_store import (
     ASKED,
     AUTHORIZATION,
     ISSUER,

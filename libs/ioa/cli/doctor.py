@@ -39,7 +39,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import PROBE, Reason
 from ioa.protocol.ids import GoalId
 from ioa.protocol.operation.status import QueueStanding, StoreStanding
-from ioa.protocol.setup.files import StoredBytes
+from ioa.protocol.setup.file_requests import StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
 

@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from ioa.cli.command import Limit, command
 from ioa.cli.output.console import list_rows
-from ioa.cli.output.conversation import ConversationView, read_transcript, task_table
+from ioa.cli.output.conversation_output import ConversationView, read_transcript, task_table
 from ioa.cli.output.results import show_deciders
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ioa.adapters.nats.auth.roles import OURS
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.adapters.nats.system_client import ADMIN_HINT
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.command import command, parse_age

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.system_clock import SystemClock
 from ioa.cli.command import TextCommand, command
 from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import Client
 from ioa.client.documents import told
-from ioa.client.questions import parse_item, question_in_words
 from ioa.client.seat import PersonReply, PersonSeat, TooLateError, why_too_late
+from ioa.client.shown_questions import parse_item, question_in_words
 from ioa.client.waiting import AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued

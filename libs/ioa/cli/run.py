@@ -21,8 +21,8 @@ from ioa.concurrency import fail_after
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import PATIENCE
+from ioa.local.local_system import open_embedded_system
 from ioa.local.pool import read_pool
-from ioa.local.system import open_embedded_system
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import read_labels, refuse_reserved
 from ioa.protocol.ids import GoalName

@@ -21,7 +21,7 @@ from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
-from ioa.ports.brain import Contact, Mission
+from ioa.ports.brain_types import Contact, Mission
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.goal_order import order_of

@@ -25,13 +25,13 @@ from ioa.distribution import SERVICES
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.foreign_text import continued
 from ioa.hosting.configured_model import ask_model, model_of
+from ioa.local.local_system import open_embedded_system
 from ioa.local.pool import read_pool
-from ioa.local.system import open_embedded_system
 from ioa.runtime.known_settings import LOOPBACK
 from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
-    from ioa.adapters.openai.chat import ModelSettings
+    from ioa.adapters.openai.openai_chat import ModelSettings
 
 up_app, demo_app = typer.Typer(), typer.Typer()
 

@@ -15,8 +15,8 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
 from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.history import heads_of_tree, read_back, read_on
-from ioa.client.questions import parse_item
 from ioa.client.rerun import order_rerun
+from ioa.client.shown_questions import parse_item
 from ioa.client.waiting import open_groups
 from ioa.client.watching import patiently, watch
 from ioa.concurrency import beside, fail_after

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ioa.agent.groups.group_history import GroupHistory
-from ioa.client.questions import parse_item
+from ioa.client.shown_questions import parse_item
 from ioa.client.waiting import Awaited, open_turn
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import name_of

@@ -1,4 +1,4 @@
-"""Transcript of a group: a line for each message and event of its log. `ioa.cli.output.conversation` lays the lines out."""
+"""Transcript of a group: a line for each message and event of its log. `ioa.cli.output.conversation_output` lays the lines out."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Agent(AgentDefinition):
         accepts: Other pools whose agents can have it in their groups; None: all.
         needs_sandbox: True if it runs untrusted code with `ioa.sandbox`. It starts only if the sandbox works, or with
             `IOA_SANDBOX=none`. Its card has the level as a tag, such as `sandbox:bwrap`.
-        on_event: Called with each event of the agent: its kind and its data; see `ioa.agent.events`.
+        on_event: Called with each event of the agent: its kind and its data; see `ioa.agent.agent_events`.
 
     Raises:
         InvalidInputError: The card is not valid.

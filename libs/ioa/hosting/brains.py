@@ -14,7 +14,7 @@ from ioa.agent.tasks.running_task import no_model
 from ioa.hosting.configured_model import model_of
 
 if TYPE_CHECKING:
-    from ioa.adapters.openai.chat import ModelSettings
+    from ioa.adapters.openai.openai_chat import ModelSettings
     from ioa.agent.model import Budget
     from ioa.agent.model.chat import ModelChat
     from ioa.ports.chat_model import ChatModel
@@ -54,7 +54,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
                 settings = model_of(environment, agent)
                 found = [mind for known, mind in opened if known == settings]
                 if settings is not None and not found:
-                    from ioa.adapters.openai.chat import open_openai_chat
+                    from ioa.adapters.openai.openai_chat import open_openai_chat
 
                     chat = await stack.enter_async_context(open_openai_chat(settings))
                     found = [_create_mind(chat, budget_of(settings))]

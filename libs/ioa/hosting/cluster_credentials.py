@@ -17,7 +17,7 @@ from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.kubernetes import open_kubernetes_secrets
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
-from ioa.hosting.credentials import Secrets, load_roster, make_callout, make_seeds, write_roster
+from ioa.hosting.credential_store import Secrets, load_roster, make_callout, make_seeds, write_roster
 from ioa.hosting.roster import AccessRoster, Holder
 from ioa.protocol.ids import TenantIdField
 from ioa.protocol.model import Instruction

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ioa.errors import IoaError, ModelError
 
 if TYPE_CHECKING:
-    from ioa.adapters.openai.chat import ModelSettings
+    from ioa.adapters.openai.openai_chat import ModelSettings
     from ioa.agent.definition import AgentDefinition
 
 
@@ -62,7 +62,7 @@ async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> Mod
     """Request a word by a schema within the model's timeout, and with `thoroughly` also a tool call."""
     from urllib.parse import urlsplit
 
-    from ioa.adapters.openai.chat import open_openai_chat
+    from ioa.adapters.openai.openai_chat import open_openai_chat
     from ioa.json_text import find_object
     from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 import structlog
 
 from ioa.adapters.folder_lock import FolderLock, locked_folder
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.sqlite_store import open_sqlite_store

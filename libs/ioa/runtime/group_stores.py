@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import Shares
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
@@ -20,7 +20,7 @@ from ioa.concurrency import beside
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Timers
 from ioa.ports.group_log import GroupLog
-from ioa.runtime.audit import AuditLog, open_audit_log
+from ioa.runtime.audit_log import AuditLog, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.recorded import RecordedDeadLetters, RecordedResults

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import structlog
 
-from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsOpenGroups
 from ioa.errors import UnavailableError
 from ioa.group.deadlines import next_deadline
 from ioa.group.events import (

@@ -17,7 +17,7 @@ from ioa.protocol.goals import PROBE, EndedGoal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.operation.dead_letters import DeadReason
-from ioa.runtime.audit import AuditLog
+from ioa.runtime.audit_log import AuditLog
 from ioa.telemetry import log_context
 
 _log = structlog.get_logger(__name__)

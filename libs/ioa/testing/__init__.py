@@ -11,20 +11,20 @@ from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ioa.testing.chat_model_contract import ChatModelContract
+    from ioa.testing.recording_context import RecordingContext, found, input_file, upstream
     from ioa.testing.scripted_brain import ScriptedBrain
     from ioa.testing.scripted_model import ScriptedModel, wants
-    from ioa.testing.task_context import RecordingContext, found, input_file, upstream
 
 __all__ = ["ChatModelContract", "RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream", "wants"]
 
 _HOMES = {
     "ChatModelContract": "ioa.testing.chat_model_contract",
-    "RecordingContext": "ioa.testing.task_context",
+    "RecordingContext": "ioa.testing.recording_context",
     "ScriptedBrain": "ioa.testing.scripted_brain",
     "ScriptedModel": "ioa.testing.scripted_model",
-    "found": "ioa.testing.task_context",
-    "input_file": "ioa.testing.task_context",
-    "upstream": "ioa.testing.task_context",
+    "found": "ioa.testing.recording_context",
+    "input_file": "ioa.testing.recording_context",
+    "upstream": "ioa.testing.recording_context",
     "wants": "ioa.testing.scripted_model",
 }
 """Where each name is defined."""

@@ -23,7 +23,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.concurrency import TaskGroup, fail_after
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
-from ioa.testing.task_context import RecordingContext
+from ioa.testing.recording_context import RecordingContext
 
 __all__ = ["CASES", "Case", "ForeignAgent"]
 

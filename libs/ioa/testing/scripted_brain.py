@@ -9,7 +9,7 @@ from typing import TypeVar
 from ioa.agent.brain_port import TaskView
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.messages import Conclusion
 
 Answer = TypeVar("Answer")

@@ -24,7 +24,7 @@ from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import PoolId
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.teams.team_file import person_of
-from ioa_gateway.a2a.messages import (
+from ioa_gateway.a2a.a2a_messages import (
     CONTEXT,
     create_order,
     derive_answer_id,
@@ -33,9 +33,9 @@ from ioa_gateway.a2a.messages import (
     message_data,
     parse_reply,
 )
+from ioa_gateway.a2a.a2a_tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
 from ioa_gateway.a2a.pushes import describe_push, prepare_push, push_id
-from ioa_gateway.a2a.tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
-from ioa_gateway.api.webhooks import is_made_by, store_webhook
+from ioa_gateway.api.webhook_routes import is_made_by, store_webhook
 from ioa_gateway.context import ApiCall
 from ioa_gateway.open_questions import CallerStatus, follow_goal, read_status, status_for
 from ioa_gateway.pagination import MOST_BYTES

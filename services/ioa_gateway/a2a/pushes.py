@@ -11,9 +11,9 @@ from ioa.errors import NotFoundError, NotYetError
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
-from ioa_gateway.a2a.messages import is_old
-from ioa_gateway.a2a.tasks import ASKING, TaskWriter, last_page, task_state
-from ioa_gateway.api.webhooks import WebhookOrder, prepare_webhook
+from ioa_gateway.a2a.a2a_messages import is_old
+from ioa_gateway.a2a.a2a_tasks import ASKING, TaskWriter, last_page, task_state
+from ioa_gateway.api.webhook_routes import WebhookOrder, prepare_webhook
 from ioa_gateway.caller import Caller
 from ioa_gateway.context import ApiCall
 from ioa_gateway.open_questions import read_status
@@ -28,7 +28,7 @@ async def prepare_push(call: ApiCall, base_url: str, goal_id: GoalId, config: Ta
     """Return the webhook that pushes a task when it ends, or asks its user or a person; `store_webhook` stores it.
 
     Raises:
-        IoaError: The configuration is invalid, or the key may not; see `ioa_gateway.api.webhooks.prepare_webhook`.
+        IoaError: The configuration is invalid, or the key may not; see `ioa_gateway.api.webhook_routes.prepare_webhook`.
     """
     shown = config.authentication
     fields = {

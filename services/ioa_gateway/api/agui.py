@@ -16,14 +16,14 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from ioa.client.documents import OpenQuestion
-from ioa.client.questions import parse_item, question_in_words
+from ioa.client.shown_questions import parse_item, question_in_words
 from ioa.errors import IoaError
 from ioa.protocol.goals import MAX_LABEL_CHARS, GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
-from ioa_gateway.api.groups import FOLLOWED, LastEventId
+from ioa_gateway.api.group_routes import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
-from ioa_gateway.conversation import ConversationMessage, build_goal_order
+from ioa_gateway.goal_conversation import ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse_encoding import EVENTS, HEARTBEAT, encode_event, text_of

@@ -21,7 +21,7 @@ import structlog
 from prometheus_client import Counter as Metric
 
 from ioa.adapters.nats.delivery.work_queue import Delivery
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, NotYetError, UnavailableError

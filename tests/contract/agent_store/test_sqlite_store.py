@@ -16,7 +16,7 @@ import pytest
 
 from ioa.adapters.sqlite_store import FORMAT, Passage, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.ports.brain import Contact
+from ioa.ports.brain_types import Contact
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
 from tests.unit.group.scenario import COMM, START, card

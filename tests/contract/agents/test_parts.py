@@ -8,7 +8,7 @@ from typing import Any
 
 from ioa import Agent, TurnView
 from ioa.agent.model import ModelBrain
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools
+from ioa.ports.brain_types import Mission, TeamLaunch, TeamTools
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId

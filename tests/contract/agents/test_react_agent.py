@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.adapters.openai.openai_chat import ModelSettings, open_openai_chat
 from ioa.agent.rules import RuleBrain
 from ioa.ports.chat_model import ModelAnswer
 from ioa.testing import RecordingContext, ScriptedModel, wants

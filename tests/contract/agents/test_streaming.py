@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 from ioa import ModelAgent
-from ioa.adapters.openai.chat import ModelSettings
+from ioa.adapters.openai.openai_chat import ModelSettings
 from ioa.agent.rules import RuleBrain
 from ioa.client.history import conversation
 from ioa.client.watching import watch

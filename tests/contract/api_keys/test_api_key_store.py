@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.errors import NotFoundError
 from ioa.protocol.operation.api_keys import KeyId, LoginToken, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR

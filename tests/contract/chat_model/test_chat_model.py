@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.adapters.openai.openai_chat import ModelSettings, open_openai_chat
 from ioa.ports.chat_model import ChatModel, ModelAnswer
 from ioa.testing import ChatModelContract, ScriptedModel
 from tests.rig.http_script import Line, serving

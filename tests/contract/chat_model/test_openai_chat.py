@@ -14,8 +14,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
-from ioa.adapters.openai.request_body import strict_schema
+from ioa.adapters.openai.chat_request import strict_schema
+from ioa.adapters.openai.openai_chat import ModelSettings, OpenAiChat, open_openai_chat
 from ioa.agent.model import answers
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.delivery.delivery import NatsInboxes
+from ioa.adapters.nats.delivery.nats_delivery import NatsInboxes
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.group.events import Entry, Said, encode_entry

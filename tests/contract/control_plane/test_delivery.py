@@ -10,8 +10,8 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsInboxes, NatsResults
+from ioa.adapters.nats.delivery.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.group.events import EncodedEntry, Entry, encode_entry

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.goal_files import NatsFileStore, StoredFile
 from ioa.errors import ConflictError
 from ioa.protocol.goals import Artifact
-from ioa.protocol.setup.files import PIECE_BYTES, OwnerBytes
+from ioa.protocol.setup.file_requests import PIECE_BYTES, OwnerBytes
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.stored_files import OWNER, fetch_file, store_file
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import PayloadTooLargeError, UnavailableError

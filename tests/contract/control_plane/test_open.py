@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.streams.stream import Stream, stream_names
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.outcomes import NatsOutcomes
+from ioa.adapters.nats.stores.outcome_store import NatsOutcomes
 from ioa.adapters.nats.streams.topology import OUTCOMES
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.concurrency import beside

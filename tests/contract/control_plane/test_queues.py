@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery import work_queue as nats_queues
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.delivery.nats_delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
 from ioa.adapters.nats.streams.topology import ANY_AGENT, DEAD, WORK
 from ioa.adapters.nats.wire.embedded_server import NatsServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
+from ioa.adapters.nats.stores.nats_registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams import follow as nats_follow
 from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
+from ioa.adapters.nats.delivery.nats_delivery import NatsResults, NatsTimers
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, NatsWorkQueue
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import (
     CARDS,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.delivery.delivery import NatsTimers
+from ioa.adapters.nats.delivery.nats_delivery import NatsTimers
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.embedded_server import NatsServer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.delivery.nats_delivery import NatsDeadLetters
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.streams.topology import (
     DEAD,

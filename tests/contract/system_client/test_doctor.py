@@ -35,7 +35,7 @@ from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.ids import TenantId
 from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.operation.status import QueueStanding, StoreStanding, StreamStanding
-from ioa.protocol.setup.files import OwnerBytes, StoredBytes
+from ioa.protocol.setup.file_requests import OwnerBytes, StoredBytes
 from ioa_testkit.planes import open_plane
 from tests.unit.group.scenario import card
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ioa import Agent, GoalOrder, TurnView
-from ioa.ports.brain import TeamLaunch
+from ioa.ports.brain_types import TeamLaunch
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId

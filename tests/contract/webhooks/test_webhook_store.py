@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks
 from ioa.adapters.nats.streams.topology import HOOKS
 from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.operation.api_keys import KeyId

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import machine
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.client.history import conversation
 from ioa.concurrency import beside
@@ -27,7 +27,7 @@ from ioa.hosting.place import listens
 from ioa.protocol.ids import CommId, GoalId, PoolId
 from ioa.protocol.messages import Discussion
 from ioa.telemetry.health import open_socket
-from ioa_gateway.limits import MAX_REQUESTS
+from ioa_gateway.key_limits import MAX_REQUESTS
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members, order
 from tests.integration.gateway.serving import SECRET, key

@@ -15,7 +15,7 @@ import pytest
 from ioa.adapters.nats.streams.topology import RESULTS, STREAMS
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.concurrency import beside
-from ioa.local.system import keep_server
+from ioa.local.local_system import keep_server
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName

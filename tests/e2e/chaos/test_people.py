@@ -9,7 +9,7 @@ from itertools import cycle
 import httpx
 import pytest
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.group.events import Said

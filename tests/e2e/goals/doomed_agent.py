@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ioa import Agent
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.sqlite_store import SqliteStore
 from ioa.agent.rules import RuleBrain
 from ioa.agent.task_context import TaskContext

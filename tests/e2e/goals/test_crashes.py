@@ -13,7 +13,7 @@ import pytest
 
 from ioa.client.client import Client
 from ioa.group.events import GroupLaunched, Said
-from ioa.local.system import Program
+from ioa.local.local_system import Program
 from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason

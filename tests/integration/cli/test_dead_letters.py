@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 import ioa
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsResults
+from ioa.adapters.nats.delivery.nats_delivery import NatsDeadLetters, NatsResults
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
 from ioa.adapters.nats.system_client import message_id
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection

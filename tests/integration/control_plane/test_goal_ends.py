@@ -7,7 +7,7 @@ from pathlib import Path
 from ioa import Agent
 from ioa.agent.model import Budget, ModelBrain
 from ioa.concurrency import together
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools
+from ioa.ports.brain_types import Mission, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery.nats_delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
-from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.stores.open_group_store import NatsOpenGroups
+from ioa.adapters.nats.streams.nats_group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology, subject_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.stream import stream_names
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, SESSIONS, STREAMS, stream_of

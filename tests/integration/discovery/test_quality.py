@@ -7,7 +7,7 @@ import pytest
 from benchmarks.discovery_figures import measure
 from benchmarks.discovery_sets import OWN, sets_in, variants_of
 from benchmarks.discovery_ways import Ours
-from ioa_discovery.embedder import open_embedder
+from ioa_discovery.embedding_model import open_embedder
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import httpx
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks
 from ioa.adapters.nats.streams.topology import HOOKS
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.concurrency import beside
@@ -28,7 +28,7 @@ from ioa_gateway.app import create_app, describe_api
 from ioa_gateway.auth import Keyring
 from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
-from ioa_gateway.limits import CallerLimits
+from ioa_gateway.key_limits import CallerLimits
 from ioa_gateway.server import open_server
 from ioa_gateway.webhooks.http_post import HttpPost
 from ioa_testkit.planes import Plane

@@ -21,7 +21,7 @@ from a2a.types import (
 )
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.concurrency import beside
 from ioa.hosting.place import listens

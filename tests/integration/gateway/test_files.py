@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.protocol.ids import CommId, GoalId
-from ioa.protocol.setup.files import PIECE_BYTES, FilePiece, GetFile
-from ioa_groups.files import FileService
+from ioa.protocol.setup.file_requests import PIECE_BYTES, FilePiece, GetFile
+from ioa_groups.group_files import FileService
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import Door, key, sign_in
 from tests.integration.gateway.test_keys import bearer, revoke

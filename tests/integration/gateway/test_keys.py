@@ -15,7 +15,7 @@ import pytest
 from ioa.errors import UnauthenticatedError
 from ioa.protocol.operation.api_keys import KeyId, LoginToken, digest_of_secret, written_key
 from ioa_gateway.auth import Keyring
-from ioa_gateway.limits import MAX_REQUESTS
+from ioa_gateway.key_limits import MAX_REQUESTS
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import ROUTES, SECRET, Door, key, open_gateway, root, sign_in

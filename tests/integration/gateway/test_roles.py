@@ -11,8 +11,8 @@ import httpx
 import nats.errors
 import pytest
 
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.cli.credentials import authorization_file, create

@@ -19,8 +19,8 @@ import pytest
 from nats.aio.client import Client
 from standardwebhooks import Webhook
 
-from ioa.adapters.nats.delivery.delivery import NatsResults
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.delivery.nats_delivery import NatsResults
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
@@ -119,7 +119,7 @@ async def test_webhook_above_the_limit_of_its_key_is_rejected(
 ) -> None:
     """Another key of the user has its own limit. Labels of the key count as labels."""
     await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
-    monkeypatch.setattr("ioa_gateway.api.webhooks.MOST", 3)
+    monkeypatch.setattr("ioa_gateway.api.webhook_routes.MOST", 3)
     assert [(await http.post("/webhooks", json={"url": OUTSIDE})).status_code for _ in range(4)] == [201, 201, 201, 409]
     labels = {f"l{number}": "v" for number in range(16)}
     orders = ({"url": OUTSIDE}, {"url": OUTSIDE, "labels": labels})

@@ -11,7 +11,7 @@ import pytest
 
 from ioa.adapters.nats.wire.embedded_server import STORE, open_nats_server
 from ioa.concurrency import beside
-from ioa.local.system import keep_server
+from ioa.local.local_system import keep_server
 from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.adapters.openai.openai_chat import ModelSettings, open_openai_chat
 from ioa.agent.model import ModelBrain, answers
 from ioa.hosting.brains import budget_of
 from ioa.ports.chat_model import AnswerLimits, ChatMessage

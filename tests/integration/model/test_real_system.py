@@ -14,8 +14,8 @@ import pytest
 from ioa.client.client import Client, open_system
 from ioa.client.replay import replayed
 from ioa.group.events import Said
+from ioa.local.local_system import EmbeddedSystem, open_embedded_system
 from ioa.local.pool import Pool, PooledAgent
-from ioa.local.system import EmbeddedSystem, open_embedded_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.messages import Message, Pass, PassCause

@@ -23,8 +23,8 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.group.events import Said
 from ioa.group.requests import Rejected, SayReply
+from ioa.local.local_system import open_embedded_system
 from ioa.local.pool import Pool, PooledAgent
-from ioa.local.system import open_embedded_system
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason

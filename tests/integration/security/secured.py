@@ -26,7 +26,7 @@ from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client as SystemClient
 from ioa.client.client import open_system
 from ioa.errors import UnavailableError
-from ioa.local.system import Program
+from ioa.local.local_system import Program
 from tests.rig.deadline import eventually
 from tests.rig.forks import ChildProcess, ForkServer
 from tests.rig.nats_server import ignore_refused_subscriptions

@@ -18,7 +18,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Announced, Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, PoolId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from ioa.protocol.setup.files import PIECE_BYTES, PutFile, Stored, folder_of, whole
+from ioa.protocol.setup.file_requests import PIECE_BYTES, PutFile, Stored, folder_of, whole
 from tests.integration.security.town import BOB, MALLORY, USER, Agent, open_town
 from tests.rig.deadline import eventually
 

@@ -13,7 +13,7 @@ from ioa.protocol.goals import Announced, Reason
 from ioa.protocol.ids import GoalId, GoalName, PoolId
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
-from ioa.protocol.setup.files import PutFile
+from ioa.protocol.setup.file_requests import PutFile
 from tests.integration.security.town import BOB, MALLORY, USER, Town, card
 
 _FILE = Announced(name="a", size_bytes=1, sha256="0" * 64)

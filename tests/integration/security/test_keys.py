@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import ioa.client.client as client_module
-from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_key_store import NatsApiKeys
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.streams.topology import GOALS_OPEN
 from ioa.adapters.nats.wire.connection import NotLetInError, open_connection
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli.credentials import render, revoke, rotate
-from ioa.cli.goals import cancel_user_goals
+from ioa.cli.goal_commands import cancel_user_goals
 from ioa.cli.http_keys import create
 from ioa.cli.http_keys import revoke as revoke_key
 from ioa.cli.output.terminal import Terminal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ioa
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.doctor import Health, examine
 from ioa.cli.http_keys import list_keys

@@ -14,7 +14,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa import Agent, TaskContext, TurnView
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.message_parser import MessageParser
 from ioa.adapters.sqlite_store import open_sqlite_store

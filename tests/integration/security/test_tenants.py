@@ -28,7 +28,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from ioa.protocol.operation.audit import Deed
-from ioa.protocol.setup.files import StoredBytes
+from ioa.protocol.setup.file_requests import StoredBytes
 from tests.integration.security.secured import ONE_OF_EACH, open_intruder, secured_by
 from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
@@ -23,7 +23,7 @@ from ioa.cli.credentials import CALLOUT, authorization_file, revoke
 from ioa.cli.output.terminal import Terminal
 from ioa.concurrency import beside
 from ioa.errors import UnavailableError
-from ioa.hosting.credentials import ROSTER
+from ioa.hosting.credential_store import ROSTER
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
 from ioa.protocol.operation.audit import Deed

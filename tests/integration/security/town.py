@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.client.client import Client as SystemClient
 from ioa.client.client import open_system

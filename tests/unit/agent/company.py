@@ -20,7 +20,7 @@ from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import GroupState
-from ioa.ports.brain import Invite, TeamLaunch, Utterance
+from ioa.ports.brain_types import Invite, TeamLaunch, Utterance
 from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (

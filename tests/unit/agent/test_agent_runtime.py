@@ -19,7 +19,7 @@ from ioa.group.requests import (
     SequencedEntry,
     Sync,
 )
-from ioa.ports.brain import Invite
+from ioa.ports.brain_types import Invite
 from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason

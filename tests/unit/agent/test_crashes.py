@@ -12,7 +12,7 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.turn_view import TurnView
 from ioa.group.requests import Accepted, Entries, Rejected, Sync
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Mission, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import (

@@ -15,7 +15,7 @@ from ioa.errors import ForbiddenError, IoaError, NotYetError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError
+from ioa.ports.brain_types import Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal

@@ -10,7 +10,7 @@ from ioa.group.events import Said
 from ioa.group.policy.visibility import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
-from ioa.ports.brain import TaskRecord
+from ioa.ports.brain_types import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, TaskSpec

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ioa import TaskContext
 from ioa.agent.model import ModelBrain
 from ioa.group.events import GroupLaunched
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.ports.brain_types import Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.messages import SyncTaskAssignment
-from ioa.protocol.setup.files import folder_of
+from ioa.protocol.setup.file_requests import folder_of
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.company import Company, idle, leading, task, working
 from tests.unit.agent.model.situations import decision, speech

@@ -17,7 +17,7 @@ from ioa.agent import agent_runtime
 from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools
+from ioa.ports.brain_types import Mission, TeamLaunch, TeamTools
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, SessionId, comm_id_of_goal

@@ -13,7 +13,7 @@ from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.ports.brain import WholeConclusion
+from ioa.ports.brain_types import WholeConclusion
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion

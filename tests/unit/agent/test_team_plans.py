@@ -12,7 +12,7 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.team_formation import cast_needs
 from ioa.brain import Mission
 from ioa.client.rehearsal import rehearse
-from ioa.ports.brain import Contact, TeamLaunch, UndecidedError
+from ioa.ports.brain_types import Contact, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult
@@ -20,8 +20,8 @@ from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
 from ioa.protocol.teams.team_file import TeamSpec, document_of, team_of
 from ioa.testing import ScriptedModel
+from ioa.testing.recording_context import found
 from ioa.testing.scripted_model import Line
-from ioa.testing.task_context import found
 from tests.unit.group.scenario import card
 
 GOAL = "Analyse sales.csv, draw a chart of the result, and then write a report."

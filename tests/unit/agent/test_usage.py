@@ -12,7 +12,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import ModelCall
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal

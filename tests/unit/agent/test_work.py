@@ -16,7 +16,7 @@ from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Entries, Sync
-from ioa.ports.brain import TeamLaunch
+from ioa.ports.brain_types import TeamLaunch
 from ioa.protocol.agents.search import Filters, Need, Search, SearchResult
 from ioa.protocol.cards import Load
 from ioa.protocol.goals import Artifact, Reason

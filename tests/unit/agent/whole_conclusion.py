@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.ports.brain import WholeConclusion
+from ioa.ports.brain_types import WholeConclusion
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Payload
 
 

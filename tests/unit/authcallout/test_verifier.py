@@ -16,7 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from ioa.adapters.nats.auth.credentials import read_credentials
+from ioa.adapters.nats.auth.nats_credentials import read_credentials
 from ioa.adapters.nats.auth.roles import of_agent, of_observer, of_user
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
@@ -25,7 +25,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.subjects import inbox_prefix_of
-from ioa.runtime.audit import AuditLog
+from ioa.runtime.audit_log import AuditLog
 from ioa_authcallout.callout_messages import sign_jwt
 from ioa_authcallout.issuer_keys import IssuerKeys, read_keys
 from ioa_authcallout.verifier import KnownNames, TokenVerifier

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ioa.cli.output.conversation import ConversationView, clock, line_row
+from ioa.cli.output.conversation_output import ConversationView, clock, line_row
 from ioa.cli.output.showing_console import create_console
 from ioa.cli.output.terminal import Terminal
 from ioa.client.transcript import Line

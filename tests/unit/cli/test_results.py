@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from ioa.cli.output.conversation import ConversationView
+from ioa.cli.output.conversation_output import ConversationView
 from ioa.cli.output.results import note_waiting, show_answer
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.cli.goals import call_table
+from ioa.cli.goal_commands import call_table
 from ioa.cli.output.terminal import Terminal
 from ioa.client.costs import DecisionCall, costs_by_purpose, decision_calls
 from ioa.protocol.decisions import ModelCall

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ioa.client.documents import OpenQuestion
-from ioa.client.questions import question_in_words
+from ioa.client.shown_questions import question_in_words
 from ioa.client.waiting import AwaitedDocument, BlankDocument, LastDocument, asked_in_words
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.testing.manual_clock import NEW_YEAR

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import msgpack
 
-from ioa.adapters.nats.auth.credentials import claims_of
+from ioa.adapters.nats.auth.nats_credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
+from ioa.adapters.openai.chat_request import ChatRequest
 from ioa.adapters.openai.completion import CompletionReader, UnansweredError
-from ioa.adapters.openai.request_body import ChatRequest
 from ioa.agent.model.answers import Speech, parse_answer
 from ioa.agent.rules.list_plan import parse_list
 from ioa.errors import InvalidInputError, PayloadTooLargeError
@@ -33,7 +33,7 @@ from ioa.protocol.messages import Message
 from ioa.protocol.operation.api_keys import parse_key
 from ioa.protocol.operation.trace import trace_of_goal
 from ioa.protocol.registry import Register
-from ioa.protocol.setup.files import PutFile
+from ioa.protocol.setup.file_requests import PutFile
 from ioa.protocol.teams.stored_teams import PutTeam
 from ioa.protocol.teams.team_file import read_json, read_toml
 from ioa.telemetry.logs import hide_secrets

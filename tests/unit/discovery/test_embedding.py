@@ -16,7 +16,7 @@ import pytest
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.ports.embedder import Vector
 from ioa_discovery import onnx_encoder
-from ioa_discovery.embedder import ThreadEmbedder, open_embedder
+from ioa_discovery.embedding_model import ThreadEmbedder, open_embedder
 from ioa_discovery.onnx_encoder import OnnxEncoder
 from ioa_discovery.torch_encoder import SentenceTransformerEncoder
 from tests.rig.loop_watch import watch_loops

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent, UpstreamResult
-from ioa.testing.task_context import RecordingContext, input_file
+from ioa.testing.recording_context import RecordingContext, input_file
 from tests.unit.examples.agent_run import Done, Run
 
 DATA = Path(__file__).parents[3] / "examples" / "data"

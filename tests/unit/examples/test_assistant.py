@@ -8,8 +8,8 @@ import pytest
 
 from assistant import MAX_BYTES, run
 from ioa.errors import InvalidInputError
+from ioa.testing.recording_context import RecordingContext, input_file, upstream
 from ioa.testing.scripted_model import ScriptedModel
-from ioa.testing.task_context import RecordingContext, input_file, upstream
 
 
 async def test_answer_names_its_author(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from calculator import agent
 from ioa.errors import InvalidInputError
-from ioa.testing.task_context import upstream
+from ioa.testing.recording_context import upstream
 from tests.unit.examples.agent_run import Run
 
 

@@ -10,7 +10,7 @@ from matplotlib import image
 
 from chart_maker import agent
 from ioa.errors import InvalidInputError
-from ioa.testing.task_context import upstream
+from ioa.testing.recording_context import upstream
 from tests.unit.examples.agent_run import Run
 
 

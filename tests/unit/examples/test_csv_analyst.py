@@ -8,7 +8,7 @@ import pytest
 
 from csv_analyst import agent
 from ioa.errors import InvalidInputError
-from ioa.testing.task_context import upstream
+from ioa.testing.recording_context import upstream
 from tests.unit.examples.agent_run import Run
 
 SHOPS = "shop,weight,sold by\nA,1.5,x\nB,,y\nA,2.25,y\n,4,x\n"

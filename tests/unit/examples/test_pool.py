@@ -11,7 +11,7 @@ import analyst_desk
 from ioa import sandbox
 from ioa.errors import DeclinedError
 from ioa.local.pool import read_pool
-from ioa.testing.task_context import upstream
+from ioa.testing.recording_context import upstream
 from tests.unit.examples.agent_run import Run
 
 POOL = Path(__file__).parents[3] / "examples" / "pool.toml"

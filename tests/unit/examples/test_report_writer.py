@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 
 import chart_maker
 import csv_analyst
-from ioa.testing.task_context import upstream
+from ioa.testing.recording_context import upstream
 from report_writer import agent
 from tests.unit.examples.agent_run import Run
 

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 
 from ioa.group.requests import GoalStatus
 from ioa.protocol.goals import GoalRecord
-from ioa_gateway.a2a.tasks import TaskWriter
+from ioa_gateway.a2a.a2a_tasks import TaskWriter
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import CallerStatus
 from ioa_gateway.pagination import EntryPage

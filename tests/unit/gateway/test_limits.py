@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa.errors import RateLimitedError
-from ioa_gateway.limits import REQUEST_RATE, CallerLimits
+from ioa_gateway.key_limits import REQUEST_RATE, CallerLimits
 
 
 def test_request_rate_limits_one_key() -> None:

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from ioa.adapters.nats.delivery.work_queue import Delivery
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhook_store import NatsWebhooks
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.ssrf import is_public
@@ -23,7 +23,7 @@ from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.operation.api_keys import KeyId
 from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.api.webhooks import WebhookOrder
+from ioa_gateway.api.webhook_routes import WebhookOrder
 from ioa_gateway.caller import Caller
 from ioa_gateway.webhooks.http_post import open_http_post
 from ioa_gateway.webhooks.webhook_service import AT_ONCE, WebhookService, again_after

@@ -26,7 +26,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from ioa.protocol.setup.files import (
+from ioa.protocol.setup.file_requests import (
     PIECE_BYTES,
     AskStored,
     FilePiece,
@@ -41,7 +41,7 @@ from ioa.protocol.setup.files import (
 )
 from ioa.protocol.teams.stored_teams import PutTeam
 from ioa.protocol.teams.team_file import team_of
-from ioa_groups.files import INTERRUPTED_AFTER
+from ioa_groups.group_files import INTERRUPTED_AFTER
 from ioa_groups.parts import GroupParts
 from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, SETTINGS, Plane
@@ -191,7 +191,7 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
 
 async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small: all that are there are listed whenever they are counted. Another's are not his."""
-    monkeypatch.setattr("ioa_groups.files._MAX_FILES", 3)
+    monkeypatch.setattr("ioa_groups.group_files._MAX_FILES", 3)
     for number in range(3):
         await put(plane, BOB, str(number).encode(), str(number))
     with pytest.raises(OverQuotaError, match="in 3 of 3 files"):

@@ -17,7 +17,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
 from ioa.protocol.operation.status import Prune, Pruned
-from ioa.protocol.setup.files import folder_of
+from ioa.protocol.setup.file_requests import folder_of
 from ioa.protocol.setup.open_groups import OpenGroup
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import specs

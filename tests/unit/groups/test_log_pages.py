@@ -11,7 +11,7 @@ from ioa.group.requests import Accepted, InviteMember, Rejected
 from ioa.protocol.goals import Announced
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion
-from ioa.protocol.setup.files import PutFile
+from ioa.protocol.setup.file_requests import PutFile
 from ioa.protocol.teams.team_file import team_of
 from tests.unit.group.scenario import launched_under
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane

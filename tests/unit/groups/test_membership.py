@@ -13,7 +13,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import EMPTY_RENEWAL, Deregister
 from ioa.runtime.ledger import Recorded
-from ioa_groups import membership
+from ioa_groups import member_changes
 from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
 
@@ -37,7 +37,7 @@ async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
 
 async def test_unreachable_group_delays_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is raised concerns one group: the others are told at once, and that one when it can be."""
-    monkeypatch.setattr(membership, "_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(member_changes, "_RETRY_SECONDS", 0.1)
     plane = Plane()
     rooms = [CommId(f"room-{number}") for number in range(40)]
     for room in rooms:

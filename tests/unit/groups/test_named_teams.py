@@ -12,8 +12,8 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
 from ioa.protocol.teams.stored_teams import PutTeam, TeamReference
-from ioa_groups import teams as named_teams
-from ioa_groups.teams import Teams
+from ioa_groups import named_teams as named_teams
+from ioa_groups.named_teams import Teams
 from tests.contract.system_client.test_named_teams import debate
 from tests.rig.memory_teams import MemoryTeams
 from tests.unit.runtime.plane import GOAL, Plane

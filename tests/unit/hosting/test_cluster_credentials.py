@@ -15,7 +15,7 @@ from ioa.adapters.secret_stores.kubernetes import KubernetesSecrets, open_kubern
 from ioa.adapters.secret_stores.nkeys import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import ROUTE_PASSWORD, ROUTES, Plan, Rotation, make_credentials
-from ioa.hosting.credentials import AUTHORIZATION
+from ioa.hosting.credential_store import AUTHORIZATION
 from ioa.protocol.ids import AgentId, PoolId
 
 

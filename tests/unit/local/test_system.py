@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ioa.local.local_system import _agents, gateway_environment
 from ioa.local.pool import Pool, PooledAgent
-from ioa.local.system import _agents, gateway_environment
 
 
 def test_each_start_has_its_own_sessions() -> None:

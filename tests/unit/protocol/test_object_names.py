@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.protocol.ids import GoalId, comm_id_of_goal
-from ioa.protocol.setup.files import folder_of
+from ioa.protocol.setup.file_requests import folder_of
 
 GOAL = GoalId("goal-1")
 

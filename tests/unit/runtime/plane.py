@@ -42,7 +42,7 @@ from ioa.protocol.teams.team_file import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
-from ioa_groups.casting import cast_roles
+from ioa_groups.role_casting import cast_roles
 from ioa_registry.removal import AgentRemover
 from tests.rig.memory_delivery import MemoryInboxes
 from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue

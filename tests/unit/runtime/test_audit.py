@@ -10,7 +10,7 @@ from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.codec import encode_value
 from ioa.protocol.operation.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.operation.dead_letters import DeadReason
-from ioa.runtime.audit import MAX_LINES, AuditLog, audited
+from ioa.runtime.audit_log import MAX_LINES, AuditLog, audited
 from ioa.runtime.recorded import RecordedDeadLetters
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_delivery import MemoryAuditSink, MemoryDeadLetters

@@ -18,7 +18,7 @@ from nats.js.api import Header
 
 from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.nats.auth.identity import RequestCaller, ask_caller, user_of
-from ioa.adapters.nats.delivery.delivery import read_progress
+from ioa.adapters.nats.delivery.nats_delivery import read_progress
 from ioa.adapters.nats.requests.request import (
     DEFAULT_TIMEOUT,
     FILE_TIMEOUT,
@@ -27,7 +27,7 @@ from ioa.adapters.nats.requests.request import (
     NatsRequester,
     Reply,
 )
-from ioa.adapters.nats.streams.group_log import read_entry
+from ioa.adapters.nats.streams.nats_group_log import read_entry
 from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, intake_consumer
@@ -62,7 +62,7 @@ from ioa.protocol.model import Model
 from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.operation.status import AskStoreStanding, Prune, Pruned, StoreStanding
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
-from ioa.protocol.setup import files, reads
+from ioa.protocol.setup import file_requests, reads
 from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.teams.team_file import TeamSpec
 
@@ -462,25 +462,25 @@ class NatsSystemClient:
             InvalidInputError: The stored bytes differ from the reference.
         """
 
-        async def get(after: int) -> files.FilePiece:
-            request = files.GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
-            return await self._ask(subjects.GET_UPLOAD, request, files.FilePiece, timeout=FILE_TIMEOUT)
+        async def get(after: int) -> file_requests.FilePiece:
+            request = file_requests.GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
+            return await self._ask(subjects.GET_UPLOAD, request, file_requests.FilePiece, timeout=FILE_TIMEOUT)
 
-        return files.stream_in_pieces(artifact, get, start=start, stop=stop)
+        return file_requests.stream_in_pieces(artifact, get, start=start, stop=stop)
 
     async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes of a file from `start` to `stop`; see `stream`."""
         return b"".join([piece async for piece in self.stream(artifact, start, stop)])
 
-    async def stored(self) -> files.StoredBytes:
+    async def stored(self) -> file_requests.StoredBytes:
         """Return the owners of most stored bytes."""
-        return await self._status(subjects.STORED, files.AskStored(), files.StoredBytes)
+        return await self._status(subjects.STORED, file_requests.AskStored(), file_requests.StoredBytes)
 
     async def _put_piece(
-        self, goal_id: GoalId, place: str, file: Announced, standing: files.PutStanding | None, piece: bytes
-    ) -> files.Stored:
-        request = files.PutUpload(goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
-        return await self._ask(subjects.PUT_UPLOAD, request, files.Stored, timeout=FILE_TIMEOUT)
+        self, goal_id: GoalId, place: str, file: Announced, standing: file_requests.PutStanding | None, piece: bytes
+    ) -> file_requests.Stored:
+        request = file_requests.PutUpload(goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
+        return await self._ask(subjects.PUT_UPLOAD, request, file_requests.Stored, timeout=FILE_TIMEOUT)
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
         """Store a team under its name as the next version, unless it equals the newest version.

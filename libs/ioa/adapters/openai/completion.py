@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from ioa.adapters.openai.request_body import BYTES_PER_TOKEN, ChatRequest
+from ioa.adapters.openai.chat_request import BYTES_PER_TOKEN, ChatRequest
 from ioa.concurrency import fail_after
 from ioa.json_text import objects_in, parse_json
 from ioa.ports.chat_model import HEARD_CHARS, Finish, ModelAnswer, ToolCall, with_own_ids

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import TaskRecord
+from ioa.ports.brain_types import TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, TaskOutcome

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ioa.group.policy.hearing import hears_all, is_draft
 from ioa.group.state import GroupState
-from ioa.ports.brain import Posted
+from ioa.ports.brain_types import Posted
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.policy import Policy

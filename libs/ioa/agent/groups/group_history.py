@@ -19,7 +19,7 @@ from ioa.group.policy.deciding import digest_of
 from ioa.group.policy.forms import no_votes, resolve_form
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
+from ioa.ports.brain_types import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (

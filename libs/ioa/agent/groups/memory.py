@@ -20,7 +20,7 @@ from ioa.errors import IoaError, ModelError, reason_of
 from ioa.foreign_text import defused, fenced
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Ended
-from ioa.ports.brain import TaskRecord
+from ioa.ports.brain_types import TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.goals import CONVERSATIONS
 from ioa.protocol.messages import Decision, Message

@@ -25,7 +25,7 @@ from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededErr
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
-from ioa.ports.brain import AsksModel, Invite
+from ioa.ports.brain_types import AsksModel, Invite
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy, rejected

@@ -41,7 +41,7 @@ from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Concluding, Discussing
-from ioa.ports.brain import Invite, TaskRecord, Utterance, WholeConclusion
+from ioa.ports.brain_types import Invite, TaskRecord, Utterance, WholeConclusion
 from ioa.protocol.codec import encode, validate
 from ioa.protocol.goals import Artifact, Reason, plain_file_name
 from ioa.protocol.ids import MessageId, TaskId, is_token, task_id_of_turn

@@ -18,7 +18,7 @@ from ioa.agent.model.prompt_templates import VERSION, fill
 from ioa.agent.model.reading import Reader
 from ioa.concurrency import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
-from ioa.ports.brain import UndecidedError
+from ioa.ports.brain_types import UndecidedError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import NOT_LEGAL, READ, TAKEN

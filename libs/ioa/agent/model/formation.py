@@ -12,7 +12,7 @@ from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.prompt_templates import below, fill, line_of
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import fenced
-from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.ports.brain_types import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ioa.agent.model.answers import Read
-from ioa.agent.model.transcript import file_line, read_log
+from ioa.agent.model.prompt_transcript import file_line, read_log
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import defused, fenced, in_one_line

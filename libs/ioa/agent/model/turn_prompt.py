@@ -12,7 +12,7 @@ from datetime import datetime
 from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.metered_calls import tokens_of
 from ioa.agent.model.prompt_templates import below, cut, excerpt, fill, line_of
-from ioa.agent.model.transcript import file_line, joined, transcript
+from ioa.agent.model.prompt_transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
 from ioa.agent.view_text import board_lines
 from ioa.foreign_text import defused, fenced, in_one_line

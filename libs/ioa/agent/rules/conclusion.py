@@ -8,7 +8,7 @@ from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
 from ioa.agent.rules.progress import PlanItem, one_line, plan_progress, short_title
 from ioa.agent.turn_view import TurnView
-from ioa.ports.brain import WholeConclusion
+from ioa.ports.brain_types import WholeConclusion
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ioa.agent.rules.list_plan import ListItem
-from ioa.ports.brain import TeamLaunch, TeamTools
+from ioa.ports.brain_types import TeamLaunch, TeamTools
 from ioa.protocol.agents.search import MAX_NEED_CHARS, Need
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, TaskId

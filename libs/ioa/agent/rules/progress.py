@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ioa.agent.turn_view import TurnView
-from ioa.ports.brain import TaskRecord, Utterance
+from ioa.ports.brain_types import TaskRecord, Utterance
 from ioa.protocol.ids import AgentId, TaskId, task_id_of_turn, turn_of_task_id
 from ioa.protocol.messages import MAX_TASKS_PER_ASSIGNMENT, ConcludeGroupDiscussion, Pause, TaskOutcome, TaskSpec
 from ioa.protocol.setup.charter import PlannedTask

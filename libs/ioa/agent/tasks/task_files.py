@@ -14,11 +14,11 @@ from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import InputFile
 from ioa.disk import remove_folder
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.brain import WholeConclusion
+from ioa.ports.brain_types import WholeConclusion
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
-from ioa.protocol.setup.files import whole
+from ioa.protocol.setup.file_requests import whole
 from ioa.protocol.texts import shortened
 
 ANSWER_FILE = "answer.md"

@@ -35,7 +35,7 @@ from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask
-from ioa.ports.brain import TaskRecord, TeamLaunch
+from ioa.ports.brain_types import TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId, task_id_of_turn

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from rich.text import Text
 
 from ioa.cli.output.console import size
-from ioa.cli.output.conversation import ConversationView
+from ioa.cli.output.conversation_output import ConversationView
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told

@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.openai.request_body import strict_schema
+from ioa.adapters.openai.chat_request import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Formation, Speech
 from ioa.agent.model.prompt_templates import fill
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Loan
-from ioa.ports.brain import Contact, Mission
+from ioa.ports.brain_types import Contact, Mission
 from ioa.protocol.agents.outcomes import Record
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.cards import AgentCard, Load, Skill

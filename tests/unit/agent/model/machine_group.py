@@ -13,7 +13,7 @@ from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import GroupState
-from ioa.ports.brain import Contact, FileReader, Invite, NoFiles
+from ioa.ports.brain_types import Contact, FileReader, Invite, NoFiles
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.cards import AgentCard

@@ -15,7 +15,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.model import Budget, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.state import Ended
-from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, UndecidedError
+from ioa.ports.brain_types import Invite, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason

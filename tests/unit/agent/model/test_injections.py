@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ioa import ChatMessage
-from ioa.adapters.openai.request_body import ChatRequest, chat_body
+from ioa.adapters.openai.chat_request import ChatRequest, chat_body
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import Heard

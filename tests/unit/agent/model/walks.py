@@ -13,7 +13,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.model import ModelBrain
 from ioa.group.events import MemberLost, MemberReturned, kind_of
 from ioa.group.table import TABLE
-from ioa.ports.brain import Invite
+from ioa.ports.brain_types import Invite
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase
 from ioa.testing.scripted_model import Line as Said

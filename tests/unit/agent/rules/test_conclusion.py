@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from ioa.agent.rules.conclusion import conclude_policy
-from ioa.ports.brain import WholeConclusion
+from ioa.ports.brain_types import WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskOutcome

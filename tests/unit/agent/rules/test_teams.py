@@ -7,7 +7,7 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch
+from ioa.ports.brain_types import Mission, NobodyFits, TeamLaunch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import TaskSpec

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ioa.agent.rules.progress import next_utterance
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.ports.brain import TaskRecord
+from ioa.ports.brain_types import TaskRecord
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome

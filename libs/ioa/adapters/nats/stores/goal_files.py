@@ -19,7 +19,7 @@ from ioa.errors import ConflictError
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Artifact
 from ioa.protocol.model import Model, Time
-from ioa.protocol.setup.files import FilePiece, OwnerBytes
+from ioa.protocol.setup.file_requests import FilePiece, OwnerBytes
 
 _PAGE_BYTES, _PAGE_PIECES = 384 * 1024, 8
 """Maximum bytes and pieces of a reply."""

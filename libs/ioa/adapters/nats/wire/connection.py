@@ -25,7 +25,7 @@ from nats.js.api import Header
 from nats.protocol import command
 from prometheus_client import Counter, Gauge
 
-from ioa.adapters.nats.auth.credentials import Credentials, read_credentials, tls_context
+from ioa.adapters.nats.auth.nats_credentials import Credentials, read_credentials, tls_context
 from ioa.adapters.nats.wire.message_parser import MessageParser, decode_subject, drop_foreign_status, read_headers
 from ioa.adapters.nats.wire.subscriptions import MessageSink, announce_renewal
 from ioa.adapters.system_folder import USER, password_for

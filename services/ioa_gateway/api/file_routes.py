@@ -16,7 +16,7 @@ from ioa.errors import NotFoundError
 from ioa.foreign_text import shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa_gateway.api.goals import GoalPath, NumberPath
+from ioa_gateway.api.goal_routes import GoalPath, NumberPath
 from ioa_gateway.context import LaunchCall, ReadCall
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")

@@ -19,7 +19,7 @@ from ioa.errors import NotFoundError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import ListAgents
-from ioa_gateway.a2a.messages import is_old
+from ioa_gateway.a2a.a2a_messages import is_old
 from ioa_gateway.context import ApiCall
 
 _MEDIA_TYPES = ("text/plain", "application/json", "application/octet-stream")

@@ -10,7 +10,7 @@ from ioa.agent.rules.progress import next_utterance
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.state import Gathering
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain_types import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 

@@ -16,7 +16,7 @@ from ioa.protocol.ids import GoalIdField
 from ioa.protocol.model import Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.trace import Span
-from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
+from ioa_gateway.api.goal_routes import MAX_SEQUENCE, GoalPath, UserQuery
 from ioa_gateway.context import KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of
 from ioa_gateway.sse_encoding import EVENTS

@@ -25,7 +25,7 @@ from ioa.agent.model.reading import Reader
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.subteam_brief import files_of
 from ioa.agent.turn_view import TurnView
-from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
+from ioa.ports.brain_types import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason

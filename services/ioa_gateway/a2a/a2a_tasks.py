@@ -18,7 +18,7 @@ from ioa.client.client import END, Client
 from ioa.client.documents import told
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
-from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, own_id
+from ioa_gateway.a2a.a2a_messages import CONTEXT, MESSAGE, own_id
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import CallerStatus, Document
 from ioa_gateway.pagination import EntryPage, page_of

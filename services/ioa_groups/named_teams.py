@@ -6,7 +6,7 @@ version changes no goal.
 
 from __future__ import annotations
 
-from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.stores.team_store import NatsTeams
 from ioa.errors import (
     ForbiddenError,
     NotFoundError,

@@ -12,8 +12,8 @@ from urllib.parse import urljoin
 
 import httpx
 
+from ioa.adopt.adopted_member import Card, adopted, as_object, failure, hear
 from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, check_size, finished, read_object
-from ioa.adopt.membership import Card, adopted, as_object, failure, hear
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.hosting.agent import Agent

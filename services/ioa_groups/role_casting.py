@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from ioa.agent.team_formation import cast_needs
 from ioa.errors import InvalidInputError, NoAgentError
-from ioa.ports.brain import NobodyFits
+from ioa.ports.brain_types import NobodyFits
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.search import Need, Search, SearchResult

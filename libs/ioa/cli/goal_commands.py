@@ -14,7 +14,7 @@ from rich.text import Text
 from ioa.adapters.nats.stores.goal_records import drop_orders
 from ioa.cli.command import Limit, TextCommand, command
 from ioa.cli.output.console import create_fields, create_table, list_rows, local_time
-from ioa.cli.output.conversation import in_one_row, read_transcript, task_table
+from ioa.cli.output.conversation_output import in_one_row, read_transcript, task_table
 from ioa.cli.output.results import (
     announce,
     create_folder,

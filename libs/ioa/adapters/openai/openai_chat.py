@@ -19,8 +19,8 @@ import httpx
 from pydantic import BaseModel
 
 from ioa.adapters.http_answers import create_client, whole_answer
+from ioa.adapters.openai.chat_request import ChatRequest, chat_body, rejected_fields
 from ioa.adapters.openai.completion import CompletionReader, UnansweredError
-from ioa.adapters.openai.request_body import ChatRequest, chat_body, rejected_fields
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, ModelSettings
 from ioa.concurrency import fail_after
 from ioa.errors import IoaError, ModelError, UnavailableError

@@ -24,7 +24,7 @@ from ioa.errors import (
 )
 from ioa.protocol.goals import Announced, Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
-from ioa.protocol.setup.files import (
+from ioa.protocol.setup.file_requests import (
     PIECE_BYTES,
     AskStored,
     FilePiece,

@@ -13,7 +13,7 @@ from ioa.agent.model.metered_calls import tokens_of
 from ioa.agent.model.prompt_templates import below, excerpt
 from ioa.agent.turn_view import TurnView
 from ioa.foreign_text import defused, fenced, in_one_line
-from ioa.ports.brain import Reply, TaskRecord
+from ioa.ports.brain_types import Reply, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import (

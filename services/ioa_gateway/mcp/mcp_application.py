@@ -21,8 +21,8 @@ from pydantic import AnyUrl, BaseModel, Field
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ioa.client.questions import parse_item, question_in_words
 from ioa.client.seat import PersonReply
+from ioa.client.shown_questions import parse_item, question_in_words
 from ioa.concurrency import fail_after
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
@@ -31,10 +31,10 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.api_keys import Scope as KeyScope
-from ioa_gateway.api.goals import MAX_SEQUENCE
-from ioa_gateway.api.seats import ReplyOrder
+from ioa_gateway.api.goal_routes import MAX_SEQUENCE
+from ioa_gateway.api.seat_routes import ReplyOrder
 from ioa_gateway.context import ApiCall
-from ioa_gateway.mcp.answers import FoundAgent, FoundAgents, GoalProgress, Started
+from ioa_gateway.mcp.tool_answers import FoundAgent, FoundAgents, GoalProgress, Started
 from ioa_gateway.open_questions import CallerStatus, answer_schema, follow_goal, read_status
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse_encoding import text_of

@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa.protocol.operation.api_keys import Scope as KeyScope
-from ioa_gateway.a2a.cards import NETWORK, card_response, find_card
+from ioa_gateway.a2a.a2a_cards import NETWORK, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.context import ApiCall

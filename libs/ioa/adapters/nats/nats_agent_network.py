@@ -46,7 +46,7 @@ from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.messages import Message
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
-from ioa.protocol.setup.files import FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
+from ioa.protocol.setup.file_requests import FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
 
 _RENEW_TIMEOUT = timedelta(seconds=2)
 """Two attempts and the time between two renewals are shorter than a lease."""

@@ -16,7 +16,7 @@ import structlog
 from prometheus_client import Gauge
 
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
-from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.open_group_store import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.concurrency import fail_after

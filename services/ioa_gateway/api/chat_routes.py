@@ -16,15 +16,15 @@ from pydantic import Field, model_validator
 from starlette.responses import Response, StreamingResponse
 
 from ioa.adapters.nats.system_client import pages_of_agents
-from ioa.client.questions import parse_item, question_in_words
+from ioa.client.shown_questions import parse_item, question_in_words
 from ioa.errors import IoaError, UnavailableError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
 from ioa.protocol.usage import NOTHING, Usage
-from ioa_gateway.api.goals import IdempotencyKey
+from ioa_gateway.api.goal_routes import IdempotencyKey
 from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
-from ioa_gateway.conversation import NETWORK, ConversationMessage, build_goal_order
+from ioa_gateway.goal_conversation import NETWORK, ConversationMessage, build_goal_order
 from ioa_gateway.open_questions import CallerStatus, follow_goal
 from ioa_gateway.problems import GoalFailedError, chat_error, problem_of
 from ioa_gateway.sse_encoding import EVENTS, HEARTBEAT, encode_event

@@ -20,7 +20,7 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Goal, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, MessageId, PoolId, is_token
-from ioa_gateway.api.seats import ReplyOrder
+from ioa_gateway.api.seat_routes import ReplyOrder
 from ioa_gateway.context import ApiCall
 
 CONTEXT, MESSAGE = "a2a-context", "a2a-message"
