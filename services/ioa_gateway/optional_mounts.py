@@ -21,7 +21,9 @@ class OptionalMount:
         """Handle a request."""
         if self._app is None:
             try:
-                self._app = (await asyncio.to_thread(import_module, f"ioa_gateway.{self._name}.application")).application
+                self._app = (
+                    await asyncio.to_thread(import_module, f"ioa_gateway.{self._name}.{self._name}_application")
+                ).application
                 from sse_starlette.sse import _get_shutdown_state
             except ModuleNotFoundError as error:
                 raise MissingExtraError.of(f"The entrance by {self._name.upper()}", self._name) from error
