@@ -35,20 +35,20 @@ from ioa_gateway.optional_mounts import OptionalMount
 from ioa_gateway.problems import EXCEPTION_HANDLERS, MEDIA_TYPE, Problem
 from ioa_gateway.static_page import page_routes
 
-_MODULES = (
-    goal_routes,
-    group_routes,
-    file_routes,
-    agent_routes,
-    question_routes,
-    seat_routes,
-    team_routes,
-    webhook_routes,
-    chat_routes,
-    agui,
-    session,
-)
-
+_ROUTES = {
+    "goals": goal_routes,
+    "groups": group_routes,
+    "files": file_routes,
+    "agents": agent_routes,
+    "questions": question_routes,
+    "seats": seat_routes,
+    "teams": team_routes,
+    "webhooks": webhook_routes,
+    "chat": chat_routes,
+    "agui": agui,
+    "session": session,
+}
+"""The routes of each tag in the OpenAPI description."""
 
 _PROBLEM = {
     "description": "The request was rejected, or the system is not available: problem details (RFC 9457).",
@@ -66,8 +66,8 @@ def create_api() -> FastAPI:
         responses={"default": _PROBLEM},
         generate_unique_id_function=lambda route: f"{route.tags[0]}_{route.name}",
     )
-    for module in _MODULES:
-        api.include_router(module.router, prefix="/v1", tags=[module.__name__.rpartition(".")[2]])
+    for tag, routes in _ROUTES.items():
+        api.include_router(routes.router, prefix="/v1", tags=[tag])
     return api
 
 
