@@ -142,7 +142,7 @@ def test_an_entrance_has_all_that_its_extra_brings(
     environment_with: Callable[[str], Environment], extras: str, entrance: str
 ) -> None:
     """A gateway with the extra of a protocol answers by it, without anything else being installed."""
-    code = f"import ioa_gateway.{entrance}.application as entrance; print(callable(entrance.application))"
+    code = f"import ioa_gateway.{entrance}.{entrance}_application as entrance; print(callable(entrance.application))"
     assert environment_with(extras).python(code) == "True"
 
 
