@@ -37,7 +37,8 @@ def spin():
 
 def block():
     print("ready", flush=True)
-    time.sleep(60)
+    while True:  # a signal that arrives just before a blocking call is handled after it
+        time.sleep(1)
 
 async def main(settings, stop):
     left = None
