@@ -25,7 +25,7 @@ from ioa.protocol.teams.team_file import read_toml
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.append(str(_EXAMPLES / "robots"))
 from cubes import GOAL as SORT  # noqa: E402 - an example is no package
-from cubes import REACH, world_of  # noqa: E402
+from cubes import REACH, rebuild_world  # noqa: E402
 
 _PROMPTS = Path(__file__).with_name("data") / "prompts"
 
@@ -206,7 +206,7 @@ def _robot(name: str) -> Agent:
     )
 
     def instructions(view: TurnView) -> str:
-        return f"{rules}\nYou see: {world_of(view.inputs, view.conversation)[0].observe(name)}"
+        return f"{rules}\nYou see: {rebuild_world(view.inputs, view.conversation)[0].observe(name)}"
 
     description = f"A robot: {reach}, and sees no other panel."
     robot = Agent(name, description=description, examples=[reach], instructions=instructions)

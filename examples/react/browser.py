@@ -1,6 +1,6 @@
-"""A browser of one web site over httpx: links and forms work, scripts do not.
+"""A browser of a single web site over httpx: links and forms work, scripts do not.
 
-No other site is requested, since a page can name an address behind a firewall.
+No other site is requested, since a page can name an address of the internal network.
 """
 
 from __future__ import annotations

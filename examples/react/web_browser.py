@@ -1,6 +1,6 @@
 """Answer from the pages of the web site in `WEB_SITE`.
 
-The site's name must lead to a public address unless `WEB_SITE_INSIDE` is true. Behind a proxy, the proxy resolves names.
+The site's name must lead to a public address unless `WEB_SITE_INSIDE` is true. If a proxy is configured, it resolves names.
 """
 
 from __future__ import annotations

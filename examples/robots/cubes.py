@@ -1,6 +1,6 @@
 """A world of three cubes on seven panels, and a planner with full knowledge.
 
-Its state follows from its seed and from the executed actions in the conversation. The rules are those of the task `sort` of
+Its state follows from its seed and from the executed actions in the conversation. It follows the rules of the task `sort` of
 RoCoBench (MandiZhao/robot-collab, MIT), with hidden panels.
 """
 
@@ -108,7 +108,7 @@ def _actions(world: World) -> Iterator[Joint]:
             yield joint
 
 
-def world_of(inputs: Iterable[InputFile], conversation: Sequence[Heard]) -> tuple[World, int]:
+def rebuild_world(inputs: Iterable[InputFile], conversation: Sequence[Heard]) -> tuple[World, int]:
     """Return the world after the executed actions, and the number of answered actions."""
     [seed] = [json.loads(file.path.read_bytes())["seed"] for file in inputs if file.name == "world.json"]
     world = World.reset(seed)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cubes import GOAL, REACH, TABLE, TARGETS, executed, joint_action, plan, world_of
+from cubes import GOAL, REACH, TABLE, TARGETS, executed, joint_action, plan, rebuild_world
 from ioa import Agent, Heard, TaskContext, TurnView
 from ioa.brain import Said
 
@@ -26,7 +26,7 @@ table = Agent(TABLE, description="A table that moves the cubes as robots say.", 
 @table.task
 def execute(task: str, ctx: TaskContext) -> str:
     """Execute a joint action, written as JSON, or refuse it."""
-    world, answered = world_of(ctx.inputs, ctx.conversation)
+    world, answered = rebuild_world(ctx.inputs, ctx.conversation)
     joint = joint_action(task)
     if why := world.objection(joint):
         return f"REFUSED {answered + 1}: {why}."
@@ -81,7 +81,7 @@ def robot(name: str) -> Agent:
 
     @agent.speak
     def speak(view: TurnView) -> Said:
-        seen = world_of(view.inputs, view.conversation)[0].observe(name)
+        seen = rebuild_world(view.inputs, view.conversation)[0].observe(name)
         turn = turn_of(name, seen, view.conversation)
         if turn.to and "SYNC_TASK_ASSIGNMENT" not in view.legal:
             turn = _GIVEN_UP

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from ioa.ports.clock import Clock
-from ioa.protocol.agents.outcomes import REMEMBERED, UNTRIED, Outcome, Record, record_of
+from ioa.protocol.agents.outcomes import REMEMBERED, UNTRIED, Outcome, Record, weigh_outcomes
 from ioa.protocol.ids import PoolId
 
 
@@ -35,4 +35,4 @@ class Experience:
     def record(self, pool: PoolId, kind: int) -> Record:
         """Return a pool's record for a kind of task."""
         memory = self._memory.get(pool)
-        return record_of(memory, kind, self._clock.now()) if memory else UNTRIED
+        return weigh_outcomes(memory, kind, self._clock.now()) if memory else UNTRIED

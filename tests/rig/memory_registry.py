@@ -116,7 +116,7 @@ class MemorySessions(NatsSessions):
 
 
 class MemoryRegistryView:
-    """A `RegistryView` for unit tests. False in this: it is never behind the stores it looks at."""
+    """A `RegistryView` for unit tests. Unlike the real one, it is always up to date with the stores."""
 
     def __init__(self, cards: MemoryCards, leases: MemoryLeases) -> None:
         self._cards = cards

@@ -80,7 +80,7 @@ def read_conversation(log: Iterable[Message | TaskRecord], replies: Mapping[int,
 def read_entry(  # noqa: C901 - one flat case for each kind
     entry: Message | TaskRecord, turns: dict[TaskId, int], replies: Mapping[int, Reply]
 ) -> Iterator[Heard]:
-    """Yield the parts of an entry; `turns` has the turn of each task so far, and gets those of the entry."""
+    """Yield the parts of an entry; `turns` has the turn of each task so far; the tasks of the entry are added."""
     if isinstance(entry, TaskRecord):
         spec = entry.spec
         yield Heard(turns.get(spec.task_id, 0), spec.assignee, "failure", entry.conclusion, spec.task_id, spec.assignee)

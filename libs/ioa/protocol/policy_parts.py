@@ -477,7 +477,7 @@ class Node(PolicyPart):
         prompt: Instructions for the speakers.
         max: Maximum turns of a visit. Default: until an exit is taken; one round if no exit has a condition.
         exits: The exits, in the order in which they are checked.
-        again: A new visit counts from zero (`anew`) or will `continue` the count; with `max` used up, it has one turn.
+        again: A new visit counts turns from zero, or continues the count (`continue`); if `max` is used up, it has one turn.
         visits: How often the node may be entered. After that, exits that lead to it are closed.
         form: Fields that each message fills in.
         asked: The judge is asked after each `turn`, or after each `round`: when the number of the node's turns is a multiple of

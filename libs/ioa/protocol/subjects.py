@@ -62,7 +62,7 @@ LIST_TEAMS = "groups.teams"
 
 # Requests of users, observers and admins
 LIST_AGENTS = "registry.list"
-"""List cards by pages, or of one agent or pool."""
+"""List cards by pages, or the cards of an agent or a pool."""
 INDEX_STATUS = "discovery.status"
 """Read the state of discovery's index."""
 STANDING = "groups.standing"

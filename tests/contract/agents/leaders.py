@@ -9,13 +9,13 @@ from ioa.protocol.ids import AgentId
 WATCH = GoalOrder(goal="Keep watch", agent=AgentId("lead"))
 
 
-def team_of(*members: str) -> TeamLaunch:
+def launch_team(*members: str) -> TeamLaunch:
     """Return a team of the leader and these members."""
     return TeamLaunch(members=tuple(map(AgentId, members)))
 
 
 def asking(member: str) -> Agent:
-    """Return an agent `lead` that asks a member what it sees, and concludes if the floor returns."""
+    """Return an agent `lead` that asks a member a question, and concludes if the floor returns."""
     lead = Agent("lead", description="Leads")
 
     @lead.speak

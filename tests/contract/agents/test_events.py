@@ -11,7 +11,7 @@ from ioa.guards import deny, guarded
 from ioa.react import ReactAgent, tool
 from ioa.testing import ScriptedBrain, ScriptedModel, wants
 from ioa_testkit import System
-from tests.contract.agents.leaders import WATCH, asking, team_of
+from tests.contract.agents.leaders import WATCH, asking, launch_team
 from tests.rig.deadline import eventually
 
 
@@ -43,7 +43,7 @@ async def test_events_of_a_turn_and_a_task_are_reported_in_order(ioa_system: Sys
             raise ValueError("not yet")
         return view.conclude("All quiet.") if view.tasks else view.assign({"watcher": "watch the door"})
 
-    async with ioa_system.serve(asking("watcher"), agent, brain=ScriptedBrain(teams=[team_of("watcher")])) as running:
+    async with ioa_system.serve(asking("watcher"), agent, brain=ScriptedBrain(teams=[launch_team("watcher")])) as running:
         await running.run(WATCH)
         await eventually(lambda: events[-1][0] == "group_ended")
     in_the_task = ["task_started", "model_called", "tool_rejected", "model_called", "tool_called", "model_called"]

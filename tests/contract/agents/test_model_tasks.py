@@ -13,7 +13,7 @@ from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa_testkit import System
-from tests.contract.agents.leaders import team_of
+from tests.contract.agents.leaders import launch_team
 
 
 async def test_task_of_a_group_with_a_spent_budget_asks_no_model(ioa_system: System) -> None:
@@ -52,7 +52,7 @@ async def test_task_context_contains_assigner_team_and_conversation(ioa_system: 
         return view.conclude("Eaten.") if wish is None else view.assign({"cook": wish})
 
     dinner = GoalOrder(goal="a dinner", agent=AgentId("lead"))
-    goal = await ioa_system.run(dinner, agents=[lead, guest, agent], brain=ScriptedBrain(teams=[team_of("guest", "cook")]))
+    goal = await ioa_system.run(dinner, agents=[lead, guest, agent], brain=ScriptedBrain(teams=[launch_team("guest", "cook")]))
     results = [message.payload for message in goal.messages(by="cook") if isinstance(message.payload, InformTaskResult)]
     ctx = seen[1]
     assert (ctx.asked_by, ctx.comm_id) == ("guest", comm_id_of_goal(ctx.goal_id))

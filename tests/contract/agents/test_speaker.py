@@ -7,7 +7,7 @@ from ioa.agent.turn_view import Said
 from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain
 from ioa_testkit import System
-from tests.contract.agents.leaders import WATCH, asking, team_of
+from tests.contract.agents.leaders import WATCH, asking, launch_team
 
 
 def _agent(agent_id: str = "ann") -> Agent:
@@ -28,7 +28,7 @@ async def test_speaker_function_sends_its_messages(ioa_system: System) -> None:
             return view.assign({"watcher": "watch the door"}, say="to be sure")
         return view.conclude(f"{view.tasks[0].conclusion} All quiet.")
 
-    goal = await ioa_system.run(WATCH, agents=[asking("watcher"), agent], brain=ScriptedBrain(teams=[team_of("watcher")]))
+    goal = await ioa_system.run(WATCH, agents=[asking("watcher"), agent], brain=ScriptedBrain(teams=[launch_team("watcher")]))
     first = views[0]
     assert (goal.content, len(views)) == ("Watched. All quiet.", 2)
     assert (first.goal, "DISCUSSION" in first.legal, first.team[0].agent_id) == ("Keep watch", True, "lead")
@@ -52,7 +52,7 @@ async def test_speaker_that_is_refused_thrice_passes(ioa_system: System) -> None
             raise ValueError("at a loss")
         return "Hello?"  # type: ignore[return-value]
 
-    goal = await ioa_system.run(WATCH, agents=[asking("watcher"), agent], brain=ScriptedBrain(teams=[team_of("watcher")]))
+    goal = await ioa_system.run(WATCH, agents=[asking("watcher"), agent], brain=ScriptedBrain(teams=[launch_team("watcher")]))
     passed = goal.messages(by="watcher")[0].payload
     assert [len(told) for told in refusals] == [0, 1, 2]
     assert "nobody" in refusals[1][0] and refusals[2][1] == "ValueError: at a loss"

@@ -77,7 +77,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Memories:
-    """Memory of one agent in its groups; `ports` has the store, the clock, and the model that writes summaries."""
+    """Memory of an agent in its groups; `ports` has the store, the clock, and the model that writes summaries."""
 
     ports: AgentPorts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ioa.agent.model.answers import parse_answer
 from ioa.agent.model.dialogue import cache_key
-from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause, MeteredCalls, tokens_of
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause, MeteredCalls, estimate_tokens
 from ioa.agent.model.prompt_templates import VERSION, fill
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.errors import InvalidInputError, ModelError
@@ -91,7 +91,7 @@ class ModelChat:
                 return await calls.count(answering)
             except PromptTooLongError as error:
                 context = error.context or await self.model.context_tokens()
-                room = min(limit // 2, context - tokens_of(*(message.content for message in question.messages)))
+                room = min(limit // 2, context - estimate_tokens(*(message.content for message in question.messages)))
                 if room < _LEAST_ANSWER_TOKENS:
                     raise
 

@@ -13,7 +13,7 @@ import structlog
 from pydantic import BaseModel
 
 from ioa.agent.model.answers import Read, ShapedAnswer, parse_answer
-from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause, MeteredCalls, tokens_of
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Budget, Cause, MeteredCalls, estimate_tokens
 from ioa.agent.model.prompt_templates import VERSION, fill
 from ioa.agent.model.reading import Reader
 from ioa.concurrency import fail_after
@@ -174,7 +174,7 @@ class Dialogue:
             messages = [ChatMessage("system", self.rules), *question, *self._later]
             limit = self._budget.answer_tokens(context)
             if self._times > 1:
-                limit = min(2 * limit, max(limit, context - tokens_of(*(message.content for message in messages))))
+                limit = min(2 * limit, max(limit, context - estimate_tokens(*(message.content for message in messages))))
             key = cache_key(VERSION, *self.about)
             limits = AnswerLimits(limit, self._budget.answer_timeout, cache_key=key)
             try:
@@ -199,7 +199,7 @@ class Dialogue:
 
     def _room(self, context: int) -> int:
         """Return the tokens of a prompt that are left for the question."""
-        return self._budget.prompt_tokens(context) - tokens_of(self.rules, *(message.content for message in self._later))
+        return self._budget.prompt_tokens(context) - estimate_tokens(self.rules, *(message.content for message in self._later))
 
     async def _wait(self, error: UnavailableError, pause: float) -> None:
         """Wait before the model is asked again.

@@ -24,7 +24,7 @@ _LEAST_PROMPT_TOKENS = 500
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a decision. `tokens_of` estimates the tokens of prompts, so that all runs have the same prompts.
+    """Limits of a decision. `estimate_tokens` estimates the tokens of prompts, so that all runs have the same prompts.
 
     Attributes:
         max_prompt: Maximum tokens of a prompt, with all that was read for it.
@@ -55,7 +55,7 @@ class Budget:
         free = context - self.answer_tokens(context) - min(_RESERVE_TOKENS, context // 8)
         return min(self.max_prompt, max(_LEAST_PROMPT_TOKENS, free))
 
-    def usage_of(self, answer: ModelAnswer) -> Usage:
+    def count_usage(self, answer: ModelAnswer) -> Usage:
         """Return the cost of an answer. Prices are for a million tokens, so a token costs as many millionths."""
         cached = min(answer.cached_tokens, answer.prompt_tokens)
         cached_price = self.prompt_price if self.cached_price is None else self.cached_price
@@ -64,7 +64,7 @@ class Budget:
         return Usage(tokens_in=answer.prompt_tokens, tokens_cached=cached, tokens_out=answer.answer_tokens, cost_micros=cost)
 
 
-def tokens_of(*texts: str) -> int:
+def estimate_tokens(*texts: str) -> int:
     """Estimate the tokens of texts by their bytes: too many for Latin letters, about right for Chinese."""
     return sum(-(-len(text.encode("utf-8", "replace")) // 3) for text in texts)
 
@@ -103,7 +103,7 @@ class MeteredCalls:
         model = self.budget.model
         with live_spans.span(name_of_call(model), {**call_attributes(model), "ioa.call_purpose": self.purpose}) as live:
             answer = await answering
-            self._spent = self.budget.usage_of(answer)
+            self._spent = self.budget.count_usage(answer)
             live.note(usage_attributes(self._spent))
         self.meter.add(self._spent)
         return answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ioa.agent.model.metered_calls import tokens_of
+from ioa.agent.model.metered_calls import estimate_tokens
 from ioa.agent.model.prompt_templates import below, excerpt
 from ioa.agent.turn_view import TurnView
 from ioa.foreign_text import defused, fenced, in_one_line
@@ -108,7 +108,7 @@ def transcript(view: TurnView, room: int) -> list[ChatMessage]:
     total = 0
     for entry in reversed(entries):
         messages = _shown(entry, most_bytes)
-        total += sum(tokens_of(message.content) + 1 for message in messages)
+        total += sum(estimate_tokens(message.content) + 1 for message in messages)
         if total > room * _FILLED:
             break
         shown.append(messages)

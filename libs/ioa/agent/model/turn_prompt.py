@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ioa.agent.model.answer_to_message import open_words, talks
-from ioa.agent.model.metered_calls import tokens_of
+from ioa.agent.model.metered_calls import estimate_tokens
 from ioa.agent.model.prompt_templates import below, cut, excerpt, fill, line_of
 from ioa.agent.model.prompt_transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
@@ -84,7 +84,7 @@ def chat(view: TurnView, tail: str) -> Callable[[int], list[ChatMessage]]:
 
     def messages(room: int) -> list[ChatMessage]:
         head, step = _head(view, room), max(50, min(1_000, room // 8))
-        log = transcript(view, room - tokens_of(head) - -(-tokens_of(tail) // step) * step)
+        log = transcript(view, room - estimate_tokens(head) - -(-estimate_tokens(tail) // step) * step)
         return joined([ChatMessage("user", head), *log, ChatMessage("user", tail)])
 
     return messages

@@ -87,7 +87,7 @@ def name_of_task(comm_id: CommId, task_id: TaskId) -> str:
     return f"{comm_id}.{task_id}"
 
 
-def record_of(memory: Iterable[Outcome], kind: int, now: datetime) -> Record:
+def weigh_outcomes(memory: Iterable[Outcome], kind: int, now: datetime) -> Record:
     """Return a pool's record for a kind of task."""
     done = failed = 0
     evidence = successes = 0.0

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.model.metered_calls import tokens_of
+from ioa.agent.model.metered_calls import estimate_tokens
 from ioa.agent.model.prompt_templates import cut, excerpt, fill
 from ioa.foreign_text import defused
 from ioa.ports.chat_model import PromptTooLongError
@@ -69,7 +69,7 @@ async def test_a_prompt_and_its_answer_fit_into_the_context(said: str, context: 
     model = ScriptedModel([CONCLUDE], context)
     await ModelBrain(model).speak(team.view(ANN))
     asked = model.asked[0]
-    assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
+    assert sum(estimate_tokens(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
     assert all(kept in shown(asked) for kept in ("number 119", "carl (model): draws charts"))
     assert ("READ goal from" in shown(asked)) == (context < 100_000)
 
@@ -79,7 +79,7 @@ async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> Non
     refused = [0]
 
     def small(asked: ScriptedCall) -> Said:
-        size = sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens
+        size = sum(estimate_tokens(message.content) for message in asked.messages) + asked.limits.max_tokens
         if size > 4_096:
             refused[0] += 1
             model.context = 4_096
@@ -108,9 +108,9 @@ async def test_a_long_log_is_cut_in_steps() -> None:
         starts.append(int(user.partition("[… m1 to m")[2].partition(" ")[0] or 0))
         seen.append(above(user))
         assert f"result {turn} " in user
-    breaks, room = sum(not later.startswith(earlier) for earlier, later in pairwise(seen)), max(map(tokens_of, seen))
-    assert 0 < breaks <= tokens_of(above(await user_message(team))) / (0.3 * room)
-    assert room + tokens_of(fill("system", talk="")) <= 8_000
+    breaks, room = sum(not later.startswith(earlier) for earlier, later in pairwise(seen)), max(map(estimate_tokens, seen))
+    assert 0 < breaks <= estimate_tokens(above(await user_message(team))) / (0.3 * room)
+    assert room + estimate_tokens(fill("system", talk="")) <= 8_000
     assert (starts == sorted(starts), {start % 16 for start in starts}, starts[-1] > 16) == (True, {0}, True)
 
 

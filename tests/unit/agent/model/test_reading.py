@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from ioa.agent.model import ModelBrain, reading
-from ioa.agent.model.metered_calls import Budget, tokens_of
+from ioa.agent.model.metered_calls import Budget, estimate_tokens
 from ioa.agent.model.reading import MAX_READS
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import ConcludeGroupDiscussion
@@ -65,7 +65,7 @@ async def test_reads_are_a_part_of_the_prompt() -> None:
     team, _ = await with_files()
     model = ScriptedModel([decision(type="READ", what="t1-x", start=at) for at in (0, 9_000, 18_000)] + [CONCLUDE])
     await ModelBrain(model, budget=Budget(max_prompt=9_000)).speak(team.view(ANN))
-    assert all(sum(tokens_of(one.content) for one in asked.messages) <= 9_000 for asked in model.asked)
+    assert all(sum(estimate_tokens(one.content) for one in asked.messages) <= 9_000 for asked in model.asked)
     first = model.asked[1].messages[-1].content
     shown = int(first.partition("from 0 to ")[2].partition(" ")[0])
     assert f" of 55000 characters ({55_000 - shown:,} more: READ t1-x from {shown}):\n" in first
